@@ -1,0 +1,30 @@
+"""Entourage learns to rank and to choose objects in the company they keep."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from entourage.estimators import Ranker, load
+    from entourage.nets import FATE, FETA, ContextFree
+
+__all__ = ["FATE", "FETA", "ContextFree", "Ranker", "__version__", "load"]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Ranker": "entourage.estimators",
+    "load": "entourage.estimators",
+    "FATE": "entourage.nets",
+    "FETA": "entourage.nets",
+    "ContextFree": "entourage.nets",
+}
+
+
+def __getattr__(name: str) -> Any:  # torch is imported when first needed, so that the command line starts at once
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'entourage' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

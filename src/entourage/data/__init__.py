@@ -1,0 +1,6 @@
+"""Data: sets of objects, and where they come from."""
+
+from entourage.data.synthetic import make_hypervolume, make_medoid
+from entourage.sets import Sets
+
+__all__ = ["Sets", "make_hypervolume", "make_medoid"]

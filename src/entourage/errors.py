@@ -1,0 +1,120 @@
+"""What goes wrong, said so that a user can act on it.
+
+Everything here derives from :class:`UserError`: the command line prints such an error as one plain
+sentence and exits with 2. Anything else that escapes is a bug, and keeps its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "CheckpointError",
+    "DataError",
+    "ModelFileError",
+    "NotFittedError",
+    "ParameterError",
+    "ShapeError",
+    "TrainingError",
+    "UserError",
+    "check_choice",
+    "check_number",
+]
+
+
+class UserError(ValueError):
+    """Something the user can put right; the message says how."""
+
+
+class ShapeError(UserError):
+    """An array has other axes than needed."""
+
+
+class DataError(UserError):
+    """The values of the data can't be used as they are."""
+
+
+class ParameterError(UserError):
+    """A parameter has a value that means nothing here."""
+
+
+class NotFittedError(UserError, AttributeError):
+    """A prediction was asked of a model that has not been fitted."""
+
+
+class TrainingError(UserError):
+    """Training ran into numbers that are no longer numbers."""
+
+
+class ModelFileError(UserError):
+    """A model file can't be read: foreign, cut short, changed or of another version."""
+
+
+class CheckpointError(UserError):
+    """A checkpoint folder holds another run than the one that was started."""
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``; otherwise say what it may be.
+
+    Examples
+    --------
+    >>> check_choice("loss", "hing", ["hinge", "logistic"])
+    Traceback (most recent call last):
+        ...
+    entourage.errors.ParameterError: loss='hing' is not known; did you mean 'hinge'? Choose from 'hinge', 'logistic'.
+    """
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    close = difflib.get_close_matches(str(value), known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    options = ", ".join(repr(choice) for choice in known)
+    raise ParameterError(f"{name}={value!r} is not known{hint} Choose from {options}.")
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    whole: bool = False,
+) -> None:
+    """Raise a :class:`ParameterError` unless ``value`` is a number in the range.
+
+    Examples
+    --------
+    >>> check_number("width", 0, least=1, whole=True)
+    Traceback (most recent call last):
+        ...
+    entourage.errors.ParameterError: width needs a whole number of at least 1; got 0.
+    """
+    kind = "a whole number" if whole else "a number"
+    bounds = [
+        text
+        for limit, text in [
+            (least, f"of at least {least}"),
+            (above, f"above {above}"),
+            (most, f"of at most {most}"),
+            (below, f"below {below}"),
+        ]
+        if limit is not None
+    ]
+    needed = " ".join([kind, " and ".join(bounds)]).strip()
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} needs {needed}; got {value!r}.") from None
+    fits = (
+        not isinstance(value, (bool, str))
+        and number == number
+        and (not whole or number.is_integer())
+        and (least is None or number >= least)
+        and (above is None or number > above)
+        and (most is None or number <= most)
+        and (below is None or number < below)
+    )
+    if not fits:
+        raise ParameterError(f"{name} needs {needed}; got {value!r}.")

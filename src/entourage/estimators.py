@@ -1,0 +1,563 @@
+"""Estimators: scikit-learn citizens that join a net, a task and the training loop."""
+
+import hashlib
+import os
+import platform
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from entourage import model_file
+from entourage.errors import (
+    DataError,
+    ModelFileError,
+    NotFittedError,
+    ParameterError,
+    ShapeError,
+    check_choice,
+    check_number,
+)
+from entourage.losses import LOSSES, Loss, find_loss
+from entourage.nets import FATE, NETS, Net, Scorer
+from entourage.sets import AnySets, Sets
+from entourage.tasks import Ranking
+from entourage.training import Outcome, Plan, Resident, find_device, predict_packed, train
+
+__all__ = ["ESTIMATORS", "Ranker", "load"]
+
+FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
+
+
+class SetEstimator(BaseEstimator):  # type: ignore[misc]
+    """What all estimators share; they differ by their task.
+
+    Parameters
+    ----------
+    net : FATE(), FETA(), ContextFree(), ...; optional
+        By default ``FATE()``.
+    loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
+        See :mod:`entourage.losses`.
+    optimizer : {"adamw", "sgd"}
+        "sgd" has Nesterov momentum, as in the paper.
+    learning_rate : float
+        After the warm-up.
+    momentum : float
+        Of "sgd".
+    schedule : {"cosine", "constant"}
+        How the learning rate goes on after the warm-up: down to 0, or as it is.
+    warmup : float
+        The share of the steps in which the learning rate rises to its value.
+    weight_decay : float
+        Shrinks weight matrices a little in each step (decoupled from the gradient with "adamw").
+    l1, l2 : float
+        Penalties on the weight matrices, added to the loss.
+    steps : int
+        How many batches to train on, unless ``epochs`` says otherwise.
+    epochs : float, optional
+        How often to go through the training data, instead of ``steps``.
+    batch_size : int
+        Sets in a batch. Batches of large sets are smaller: at most 131,072 objects.
+    clip : float, optional
+        The largest norm of a gradient.
+    ema : float, optional
+        The decay of an exponential average of the weights, such as 0.999, which is then used instead of
+        the last weights.
+    validation : float
+        The share of the sets held out to choose the best weights and to stop early; 0 holds out none,
+        and neither do fewer than 20 sets.
+    evaluate_every : int, optional
+        Steps between two looks at the held-out sets, and between checkpoints; by default a fortieth of
+        all steps.
+    patience : int, optional
+        Stop after so many looks without a better score.
+    standardize : bool
+        Whether features are brought to mean 0 and variance 1, by the training data.
+    device : str
+        "cpu", "cuda", ...; "auto" is the GPU where there is one.
+    precision : {"float32", "bfloat16"}
+        "bfloat16" computes the net in mixed precision.
+    checkpoint : path, optional
+        A folder in which training keeps its state. Where it finds a run of the same data and settings,
+        `fit` goes on with it, to the same end as if it had never been interrupted.
+    verbose : bool
+        Whether to show a progress bar.
+    random_state : int, numpy Generator or None
+        The same seed gives the same model: to the bit on one CPU.
+
+    Attributes
+    ----------
+    scorer_ : the fitted module
+    history_ : a row (step, learning rate, loss, score) for each look at the held-out sets
+    best_score_ : the best score on the held-out sets, None where none were held out
+    n_features_in_, n_situation_features_in_ : how many features were seen
+    n_steps_ : how many steps were trained
+    interrupted_ : whether training was interrupted by Ctrl-C
+    """
+
+    task = Ranking
+
+    def __init__(
+        self,
+        net: Net | None = None,
+        *,
+        loss: str | Loss = "hinge",
+        optimizer: str = "adamw",
+        learning_rate: float = 0.003,
+        momentum: float = 0.9,
+        schedule: str = "cosine",
+        warmup: float = 0.1,
+        weight_decay: float = 0.01,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        steps: int = 4000,
+        epochs: float | None = None,
+        batch_size: int = 256,
+        clip: float | None = 1.0,
+        ema: float | None = None,
+        validation: float = 0.1,
+        evaluate_every: int | None = None,
+        patience: int | None = 20,
+        standardize: bool = True,
+        device: str = "auto",
+        precision: str = "float32",
+        checkpoint: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.net = net
+        self.loss = loss
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.schedule = schedule
+        self.warmup = warmup
+        self.weight_decay = weight_decay
+        self.l1 = l1
+        self.l2 = l2
+        self.steps = steps
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.clip = clip
+        self.ema = ema
+        self.validation = validation
+        self.evaluate_every = evaluate_every
+        self.patience = patience
+        self.standardize = standardize
+        self.device = device
+        self.precision = precision
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from sets and their targets.
+
+        Parameters
+        ----------
+        X : array of shape (n, m, d), list of (m, d) arrays, or Sets
+        y : array of shape (n, m) or list of rows; None where ``X`` is Sets with targets
+        situation : array of shape (n, features of a set), optional
+        sample_weight : array of shape (n,), optional
+            How much each set counts.
+        """
+        sets, weights = self._check_training_data(X, y, situation, sample_weight)
+        seed = self._draw_seed()
+        fresh = self._start(sets, seed)
+        check_number("validation", self.validation, least=0, below=1)
+        training, held_out = self._hold_out(sets, seed)
+        device = find_device(self.device)
+        resident = Resident(
+            fresh["standardise"](sets[training]), device, None if weights is None else weights[training]
+        )
+        plan = self._plan(resident, seed)
+        outcome = train(
+            fresh["scorer"].to(device),
+            find_loss(self.loss),
+            resident,
+            plan,
+            evaluate=None if held_out is None else self._judge(fresh["standardise"](sets[held_out]), device),
+            checkpoint=self.checkpoint,
+            fingerprint="" if self.checkpoint is None else self._fingerprint(sets, weights),
+            progress=self.verbose,
+        )
+        self._keep(fresh, outcome)
+        self._partial_fits = 0
+        if outcome.interrupted:
+            kept = "the best weights so far are kept" if held_out is not None else "the last weights are kept"
+            resume = f"; fit again to go on from {self.checkpoint}" if self.checkpoint is not None else ""
+            warnings.warn(
+                f"Interrupted in step {outcome.steps} of {plan.steps}: {kept}{resume}.", stacklevel=2
+            )
+        return self
+
+    def partial_fit(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go once through these sets, from where the model is, at a constant learning rate.
+
+        The first call starts a new model and standardises by its sets. Nothing is held out.
+        """
+        sets, weights = self._check_training_data(X, y, situation, sample_weight)
+        if not hasattr(self, "scorer_"):
+            fresh = self._start(sets, self._draw_seed())
+            self._partial_fits = 0
+        else:
+            self._check_features(sets)
+            fresh = {name: getattr(self, f"_{name}") for name in ("seed", "means", "scales")}
+            fresh |= {"scorer": self.scorer_, "standardise": self._standardise}
+        device = find_device(self.device)
+        resident = Resident(fresh["standardise"](sets), device, weights)
+        plan = Plan(
+            **self._common_plan(),
+            steps=resident.n_batches(self.batch_size),
+            evaluate_every=resident.n_batches(self.batch_size),
+            schedule="constant",
+            warmup=0.0,
+            ema=None,
+            patience=None,
+            seed=int(np.random.default_rng([fresh["seed"], self._partial_fits]).integers(2**62)),
+        )
+        outcome = train(
+            fresh["scorer"].to(device),
+            find_loss(self.loss),
+            resident,
+            plan,
+            optimizer_state=getattr(self, "_optimizer_state", None),
+            progress=self.verbose,
+        )
+        self._keep(fresh, outcome)
+        self._partial_fits += 1
+        return self
+
+    def _check_training_data(
+        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Sets, NDArray[np.float64] | None]:
+        sets = self.task.check(Sets.of(X, y, situation))
+        if not self.task.informative(sets).any():
+            raise DataError(
+                "No set ranks two objects differently, so there is nothing to learn. "
+                "Check that y holds ranks within each set."
+            )
+        if sample_weight is None:
+            return sets, None
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != (len(sets),):
+            raise ShapeError(f"sample_weight needs one entry a set, shape {(len(sets),)}; got {weights.shape}.")
+        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise DataError("Sample weights must be finite, none negative and not all 0.")
+        return sets, weights / weights.mean()
+
+    def _draw_seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, np.random.Generator):
+            return int(np.random.default_rng(self.random_state).integers(2**31))
+        check_number("random_state", self.random_state, least=0, whole=True)
+        return int(self.random_state)
+
+    def _start(self, sets: Sets, seed: int) -> dict[str, Any]:
+        """Build the net and learn how to standardise; nothing fitted is touched yet."""
+        net = FATE() if self.net is None else self.net
+        if not isinstance(net, Net):
+            hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
+            raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
+        both = [sets.objects] + ([] if sets.situation is None else [sets.situation])
+        if self.standardize:
+            means = [part.mean(0, dtype=np.float64) for part in both]
+            scales = [part.std(0, dtype=np.float64) for part in both]
+            scales = [np.where(s > 1e-12 * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)]
+        else:
+            means = [np.zeros(part.shape[1]) for part in both]
+            scales = [np.ones(part.shape[1]) for part in both]
+        generator = torch.Generator().manual_seed(seed)
+        scorer = net.build(sets.n_features + sets.n_situation_features, generator)
+        return {
+            "seed": seed,
+            "scorer": scorer,
+            "means": means,
+            "scales": scales,
+            "standardise": lambda some: _standardise(some, means, scales),
+        }
+
+    def _standardise(self, sets: Sets) -> Sets:
+        return _standardise(sets, self._means, self._scales)
+
+    def _hold_out(self, sets: Sets, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Which sets to learn from, and which to judge by: only sets that have something to judge."""
+        telling = np.flatnonzero(self.task.informative(sets))
+        if not self.validation or len(telling) < FEWEST_TO_HOLD_OUT:
+            return np.arange(len(sets)), None
+        count = min(max(1, round(self.validation * len(sets))), len(telling) - 1)
+        held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(telling)[:count])
+        return np.setdiff1d(np.arange(len(sets)), held_out), held_out
+
+    def _judge(self, held_out: Sets, device: torch.device) -> Any:
+        resident = Resident(held_out, device)
+
+        def judge(scorer: Scorer) -> float:
+            return self._metric(held_out, predict_packed(scorer, resident).cpu().numpy())
+
+        return judge
+
+    def _metric(self, sets: Sets, packed: NDArray[Any]) -> float:
+        """Judge packed scores, sets of one size at a time."""
+        values = np.full(len(sets), np.nan)
+        for size in np.unique(sets.sizes):
+            chosen = np.flatnonzero(sets.sizes == size)
+            rows = sets.offsets[chosen][:, None] + np.arange(size)
+            values[chosen] = self.task.metric(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
+        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+
+    def _common_plan(self) -> dict[str, Any]:
+        names = ["batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "l1", "l2", "clip"]
+        return {name: getattr(self, name) for name in [*names, "precision"]}
+
+    def _plan(self, data: Resident, seed: int) -> Plan:
+        check_number("batch_size", self.batch_size, least=1, whole=True)
+        steps = self.steps
+        if self.epochs is not None:
+            check_number("epochs", self.epochs, above=0)
+            steps = max(1, round(self.epochs * data.n_batches(self.batch_size)))
+        check_number("steps", steps, least=1, whole=True)
+        return Plan(
+            **self._common_plan(),
+            steps=steps,
+            evaluate_every=max(1, steps // 40) if self.evaluate_every is None else self.evaluate_every,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            ema=self.ema,
+            patience=self.patience,
+            seed=seed,
+        )
+
+    def _fingerprint(self, sets: Sets, weights: NDArray[Any] | None) -> str:
+        """Tell this run from any other: its data and everything that shapes it."""
+        digest = hashlib.sha256()
+        for array in (sets.objects, sets.offsets, sets.targets, sets.situation, weights):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        settings = [repr(self.net), _loss_name(self.loss), self.validation, self.standardize]
+        return digest.hexdigest() + repr(settings)
+
+    def _keep(self, fresh: dict[str, Any], outcome: Outcome) -> None:
+        scorer = fresh["scorer"]
+        scorer.load_state_dict(outcome.weights)
+        self.scorer_ = scorer.eval()
+        self._seed, self._means, self._scales = fresh["seed"], fresh["means"], fresh["scales"]
+        self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
+        self.n_features_in_ = len(self._means[0])
+        self.n_situation_features_in_ = len(self._means[1]) if len(self._means) > 1 else 0
+        self.history_ = outcome.history
+        self.best_score_ = outcome.best_score
+        self.n_steps_ = outcome.steps
+        self.interrupted_ = outcome.interrupted
+
+    # --- predicting -----------------------------------------------------------------------------
+
+    def predict_scores(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the utility U(x, C) of each object; higher is better.
+
+        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
+        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
+        """
+        sets = Sets.of(X, None, situation)
+        return _like(X, sets, self._packed_scores(sets))
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
+        sets = Sets.of(X, None, situation)
+        return _like(X, sets, self._decide(sets, self._packed_scores(sets)))
+
+    def score(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the 0/1-ranking accuracy: the share of pairs in the right order, averaged over sets."""
+        sets = self.task.check(Sets.of(X, y, situation))
+        return self._metric(sets, self._packed_scores(sets))
+
+    def _packed_scores(self, sets: Sets) -> NDArray[np.float32]:
+        if not hasattr(self, "scorer_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
+            )
+        self._check_features(sets)
+        device = find_device(self.device)
+        data = Resident(self._standardise(sets), device)
+        return predict_packed(self.scorer_.to(device), data).cpu().numpy()
+
+    def _decide(self, sets: Sets, packed: NDArray[Any]) -> NDArray[np.int64]:
+        size = sets.uniform_size
+        if size is not None:
+            return self.task.decide(packed.reshape(-1, size)).reshape(-1)
+        result = np.empty(len(packed), dtype=np.int64)
+        for size in np.unique(sets.sizes):
+            rows = sets.offsets[np.flatnonzero(sets.sizes == size)][:, None] + np.arange(size)
+            result[rows] = self.task.decide(packed[rows])
+        return result
+
+    def _check_features(self, sets: Sets) -> None:
+        for what, needed, came in [
+            ("features", self.n_features_in_, sets.n_features),
+            ("situation features", self.n_situation_features_in_, sets.n_situation_features),
+        ]:
+            if needed != came:
+                raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
+        if not hasattr(self, "scorer_"):
+            raise NotFittedError(f"This {type(self).__name__} has not learnt anything yet: there is nothing to save.")
+        net = FATE() if self.net is None else self.net
+        names = {kind: name for name, kind in NETS.items()}
+        if type(net) not in names:
+            raise ModelFileError(
+                f"A model file can hold {', '.join(k.__name__ for k in names)}; this net is a "
+                f"{type(net).__name__}. Pickle the estimator instead."
+            )
+        params = self.get_params(deep=False)
+        params["loss"] = _loss_name(self.loss)
+        params["checkpoint"] = None if self.checkpoint is None else str(self.checkpoint)
+        params["random_state"] = self._seed
+        del params["net"]
+        content = {
+            "estimator": type(self).__name__,
+            "params": params,
+            "net": None if self.net is None else {"name": names[type(net)], "params": net.get_params()},
+            "fitted": {
+                "seed": self._seed,
+                "partial_fits": self._partial_fits,
+                "history": self.history_,
+                "best_score": self.best_score_,
+                "steps": self.n_steps_,
+                "interrupted": self.interrupted_,
+            },
+            "versions": {name: _version(name) for name in ("entourage", "torch", "numpy")}
+            | {"python": platform.python_version()},
+        }
+        tensors = {f"net.{name}": value for name, value in self.scorer_.state_dict().items()}
+        tensors |= {f"optimizer.{name}": value for name, value in self._optimizer_state.items()}
+        for i, (mean, scale) in enumerate(zip(self._means, self._scales, strict=True)):
+            tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
+        model_file.write(path, "model", content, tensors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "scorer_" in state:  # so that a model trained on a GPU can be unpickled without one
+            state = state | {"scorer_": self.scorer_.cpu()}
+        return state
+
+
+class Ranker(SetEstimator):
+    __doc__ = (
+        """Ranks the objects of a set in each other's company.
+
+    Examples
+    --------
+    >>> from entourage import FATE, Ranker
+    >>> from entourage.data import make_medoid
+    >>> X, ranks = make_medoid(n_sets=200, random_state=0)
+    >>> model = Ranker(FATE(width=16), steps=100, random_state=0).fit(X, ranks)
+    >>> model.predict(X[:1]).shape
+    (1, 5)
+    """
+        + (SetEstimator.__doc__ or "").partition("\n")[2]
+    )
+
+    task = Ranking
+
+
+#: Every estimator, by the name that model files know it by.
+ESTIMATORS: dict[str, type[SetEstimator]] = {"Ranker": Ranker}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted model that ``model.save(path)`` wrote.
+
+    A file that is damaged, cut short, foreign or of another format is an error that says so.
+    """
+    content, tensors = model_file.read(path, "model")
+    kind = ESTIMATORS[check_choice("estimator", content["estimator"], ESTIMATORS)]
+    net = None
+    if content["net"] is not None:
+        net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
+    model = kind(net, **content["params"])
+    fitted = content["fitted"]
+    parts = sorted(name for name in tensors if name.startswith("mean."))
+    means = [tensors[name].numpy() for name in parts]
+    scales = [tensors[name.replace("mean.", "scale.")].numpy() for name in parts]
+    scorer = (FATE() if net is None else net).build(
+        sum(map(len, means)), torch.Generator().manual_seed(fitted["seed"])
+    )
+    groups: dict[str, dict[str, torch.Tensor]] = {"net": {}, "optimizer": {}}
+    for name, value in tensors.items():
+        group, _, rest = name.partition(".")
+        if group in groups:
+            groups[group][rest] = value
+    model._keep(
+        {"scorer": scorer, "seed": fitted["seed"], "means": means, "scales": scales},
+        Outcome(
+            weights=groups["net"],
+            optimizer=groups["optimizer"],
+            history=fitted["history"],
+            best_score=fitted["best_score"],
+            steps=fitted["steps"],
+            interrupted=fitted["interrupted"],
+        ),
+    )
+    model._partial_fits = fitted["partial_fits"]
+    return model
+
+
+def _standardise(sets: Sets, means: list[NDArray[Any]], scales: list[NDArray[Any]]) -> Sets:
+    objects = ((sets.objects - means[0]) / scales[0]).astype(np.float32)
+    situation = sets.situation
+    if situation is not None:
+        situation = ((situation - means[1]) / scales[1]).astype(np.float32)
+    return Sets._trusted(objects, sets.offsets, sets.targets, situation)
+
+
+def _like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
+    """Give packed values the form of the input."""
+    if isinstance(X, Sets):
+        return packed
+    if isinstance(X, (list, tuple)):
+        return sets.unpack(packed)
+    return packed.reshape(len(sets), -1)
+
+
+def _loss_name(loss: str | Loss) -> str | None:
+    if isinstance(loss, str):
+        return loss
+    return next((name for name, known in LOSSES.items() if known is loss), None)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"
+
+

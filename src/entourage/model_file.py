@@ -1,0 +1,91 @@
+"""Files that hold a model: one line of format and checksum, one line of JSON, then safetensors.
+
+Nothing in them is code, so opening a stranger's file runs nothing. The checksum covers every byte after
+the first line: a file that was cut short or changed is refused, never half-read. Writing goes to a
+neighbouring file first, which then takes the place of the old one in one step.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load as tensors_from_bytes
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from entourage.errors import ModelFileError
+
+__all__ = ["FORMAT", "read", "write"]
+
+MAGIC = b"entourage-file"
+FORMAT = 1
+
+
+def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write ``content`` and ``tensors`` to ``path``, all or nothing.
+
+    Parameters
+    ----------
+    path : where to
+    kind : what it is, "model" or "checkpoint"; `read` refuses another kind
+    content : anything JSON can hold
+    tensors : tensors by name, on any device
+    """
+    target = Path(path)
+    settings = json.dumps({"kind": kind, **content}, allow_nan=True, sort_keys=True).encode()
+    body = settings + b"\n" + tensors_to_bytes({k: t.detach().cpu().contiguous() for k, t in tensors.items()})
+    head = MAGIC + f" {FORMAT} sha256:{hashlib.sha256(body).hexdigest()}\n".encode()
+    try:
+        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise ModelFileError(f"{target} can't be written: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(head + body)
+            file.flush()
+            os.fsync(file.fileno())
+        _like_a_new_file(scratch)
+        os.replace(scratch, target)
+    except OSError as error:
+        raise ModelFileError(
+            f"{target} can't be written: {error.strerror}. What was there before is untouched."
+        ) from error
+    finally:
+        Path(scratch).unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read back what `write` wrote; anything else is a `ModelFileError`."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{path} can't be read: {error.strerror}.") from error
+    head, _, body = data.partition(b"\n")
+    words = head.split(b" ")
+    if words[0] != MAGIC or len(words) != 3:
+        raise ModelFileError(f"{path} is not a file that Entourage wrote; pass one made by model.save(...).")
+    if words[1] != str(FORMAT).encode():
+        raise ModelFileError(
+            f"{path} has format {words[1].decode(errors='replace')}; this version of Entourage reads format "
+            f"{FORMAT}. Open it with the version that wrote it."
+        )
+    if words[2] != b"sha256:" + hashlib.sha256(body).hexdigest().encode():
+        raise ModelFileError(
+            f"{path} is damaged: its content doesn't fit its checksum. It was cut short or changed after it "
+            "was written; take another copy, or train again."
+        )
+    settings, _, packed = body.partition(b"\n")
+    content: dict[str, Any] = json.loads(settings)
+    if content.pop("kind") != kind:
+        raise ModelFileError(f"{path} holds no {kind}, although Entourage wrote it.")
+    return content, tensors_from_bytes(packed)
+
+
+def _like_a_new_file(path: str) -> None:
+    """Give a temporary file, which only its owner may read, the rights of an ordinary one."""
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(path).chmod(0o666 & ~mask)

@@ -1,0 +1,34 @@
+"""A net in two parts: what the user writes down (`Net`), and the module that is built from it (`Scorer`)."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from sklearn.base import BaseEstimator
+from torch import nn
+
+from entourage.axes import Mask, Objects, Scores
+
+__all__ = ["Net", "Scorer"]
+
+
+class Scorer(nn.Module, ABC):
+    """A generalised utility U(x, C): a batch of sets in, one score for each object out.
+
+    Shuffling the objects of a set shuffles their scores; padding changes none. The tests hold every
+    registered net to that.
+    """
+
+    @abstractmethod
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
+        """Score ``objects (n, m, d)``; ``mask (n, m)`` is False in the padding, which scores 0."""
+
+
+class Net(BaseEstimator, ABC):  # type: ignore[misc]
+    """The description of a net: its constructor stores, `build` checks and makes the module.
+
+    It knows neither the number of features nor the task, so that one description serves any data.
+    """
+
+    @abstractmethod
+    def build(self, n_features: int, generator: torch.Generator) -> Scorer:
+        """Make the module for objects of ``n_features``, its weights drawn from ``generator``."""

@@ -1,0 +1,112 @@
+"""First aggregate, then evaluate."""
+
+import torch
+from torch import Tensor
+
+from entourage.errors import check_number
+from entourage.nets.base import Net, Scorer
+from entourage.nets.layers import MLP, object_tiles, present
+
+__all__ = ["FATE"]
+
+
+class FATE(Net):
+    r"""First aggregate then evaluate: the utility of an object beside the average of its company.
+
+    .. math:: U(x, C) = U\Bigl(x, \frac{1}{|C|} \sum_{y \in C} \varphi(y)\Bigr)
+
+    with an embedding :math:`\varphi` and a joint net :math:`U`. Linear time in the size of the set.
+
+    Parameters
+    ----------
+    width, depth : int
+        Units in a hidden layer, and how many hidden layers the joint net has.
+    embedding_size : int, optional
+        The dimension of the embedding; by default ``width``.
+    embedding_depth : int, optional
+        How many hidden layers the embedding has; by default ``depth``.
+    include_self : bool
+        Whether an object belongs to its own context: ``C(x) = Q``, the paper's efficient variant, or
+        ``C(x) = Q \ {x}``. An empty context (a set of one) is represented by 0.
+    activation : {"relu", "selu", "gelu"}
+    norm : {"none", "batch", "layer"}
+        Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
+        "none"; "gelu" with "layer" is what transformers do.
+
+    Notes
+    -----
+    With ``depth=0`` both nets are linear. The average then adds the same to all scores of a set (up to
+    a multiple of the object's own features): such a net shifts scores, but reverses no preference.
+
+    Examples
+    --------
+    >>> net = FATE(width=16).build(n_features=2, generator=torch.Generator().manual_seed(0))
+    >>> net(torch.zeros(4, 5, 2)).shape
+    torch.Size([4, 5])
+    """
+
+    def __init__(
+        self,
+        width: int = 128,
+        depth: int = 2,
+        *,
+        embedding_size: int | None = None,
+        embedding_depth: int | None = None,
+        include_self: bool = True,
+        activation: str = "relu",
+        norm: str = "none",
+    ) -> None:
+        self.width = width
+        self.depth = depth
+        self.embedding_size = embedding_size
+        self.embedding_depth = embedding_depth
+        self.include_self = include_self
+        self.activation = activation
+        self.norm = norm
+
+    def build(self, n_features: int, generator: torch.Generator) -> Scorer:
+        """Make the module."""
+        size = self.width if self.embedding_size is None else self.embedding_size
+        check_number("embedding_size", size, least=1, whole=True)
+        embedding_depth = self.depth if self.embedding_depth is None else self.embedding_depth
+        check_number("embedding_depth", embedding_depth, least=0, whole=True)
+        shared = {
+            "width": self.width,
+            "activation": self.activation,
+            "norm": self.norm,
+            "generator": generator,
+        }
+        return _FATEScorer(
+            embedding=MLP(n_features, size, depth=embedding_depth, **shared),  # type: ignore[arg-type]
+            joint=MLP((n_features, size), 1, depth=self.depth, **shared),  # type: ignore[arg-type]
+            include_self=self.include_self,
+        )
+
+
+class _FATEScorer(Scorer):
+    def __init__(self, *, embedding: MLP, joint: MLP, include_self: bool) -> None:
+        super().__init__()
+        self.embedding, self.joint, self.include_self = embedding, joint, include_self
+
+    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+        n, m, _ = objects.shape
+        tiles = [(objects[:, t], None if mask is None else mask[:, t]) for t in object_tiles(n, m)]
+        embedded = [self._embed(*tile) for tile in tiles] if len(tiles) == 1 else None
+        parts = embedded if embedded is not None else (self._embed(*tile) for tile in tiles)
+        total = sum(part.sum(1, keepdim=True) for part in parts)  # (n, 1, k)
+        size = torch.full((n, 1, 1), m, device=objects.device) if mask is None else mask.sum(1)[:, None, None]
+        scores = []
+        for tile in tiles:
+            if self.include_self:
+                context = total / size.clamp(min=1)  # (n, 1, k)
+            else:
+                own = self._embed(*tile) if embedded is None else embedded[0]
+                context = (total - own) / (size - 1).clamp(min=1)  # (n, m, k)
+                context = torch.where(size > 1, context, 0.0)
+            own_part, context_part = self.joint.first(tile[0], context)
+            scores.append(self.joint.after_first(own_part + context_part, tile[1]))
+        return present(torch.cat(scores, dim=1).squeeze(-1), mask)  # (n, m)
+
+    def _embed(self, objects: Tensor, mask: Tensor | None) -> Tensor:
+        embedded: Tensor = self.embedding(objects, mask)
+        return embedded if mask is None else embedded * mask.unsqueeze(-1)

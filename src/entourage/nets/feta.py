@@ -1,0 +1,122 @@
+"""First evaluate, then aggregate."""
+
+import torch
+from torch import Tensor, nn
+
+from entourage.errors import check_number
+from entourage.nets.base import Net, Scorer
+from entourage.nets.layers import MLP, object_tiles, present
+from entourage.nets.pairs import mean_over_others
+from entourage.nets.subcontexts import SubcontextMean
+
+__all__ = ["FETA"]
+
+
+class FETA(Net):
+    r"""First evaluate then aggregate: how an object fares beside each sub-context, on average.
+
+    .. math:: U(x, C) = U_0(x) + \sum_{k=1}^{K} \binom{|C|}{k}^{-1}
+              \sum_{C' \subseteq C, |C'| = k} U_k(x, C')
+
+    ``order=1`` is the paper's FETA-Net: :math:`U_1(x, y)` is one network with CmpNN weight sharing,
+    evaluated on every ordered pair and averaged over the others. Quadratic time in the size of the set,
+    bounded memory.
+
+    Parameters
+    ----------
+    width, depth : int
+        Units in a hidden layer, and how many hidden layers each utility has.
+    order : int
+        K, the size of the largest sub-contexts. Order 0 is :class:`ContextFree`.
+    squash : bool
+        Whether the utilities of sub-contexts go through a sigmoid, into [0, 1], as the paper's
+        predicate does.
+    max_subcontexts : int
+        For k >= 2: how many sub-contexts of an object are evaluated at most. Where there are more, so
+        many are drawn at random, without bias (see :class:`entourage.nets.subcontexts.SubcontextMean`).
+    activation : {"relu", "selu", "gelu"}
+    norm : {"none", "batch", "layer"}
+        Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
+        "none"; "gelu" with "layer" is what transformers do.
+
+    Notes
+    -----
+    With ``depth=0`` every utility is linear. Unsquashed, partners then add the same to all scores of a
+    set (up to a multiple of the object's own features): such a net shifts scores, but reverses no
+    preference. Squashed, :math:`U_1(x, y)` is a logistic function of the pair, and it can.
+
+    Examples
+    --------
+    >>> net = FETA(width=16).build(n_features=2, generator=torch.Generator().manual_seed(0))
+    >>> net(torch.zeros(4, 5, 2)).shape
+    torch.Size([4, 5])
+    """
+
+    def __init__(
+        self,
+        width: int = 128,
+        depth: int = 2,
+        *,
+        order: int = 1,
+        squash: bool = False,
+        max_subcontexts: int = 64,
+        activation: str = "relu",
+        norm: str = "none",
+    ) -> None:
+        self.width = width
+        self.depth = depth
+        self.order = order
+        self.squash = squash
+        self.max_subcontexts = max_subcontexts
+        self.activation = activation
+        self.norm = norm
+
+    def build(self, n_features: int, generator: torch.Generator) -> Scorer:
+        """Make the module."""
+        check_number("order", self.order, least=0, whole=True)
+        check_number("max_subcontexts", self.max_subcontexts, least=1, whole=True)
+
+        def mlp(n_inputs: int | tuple[int, ...], n_outputs: int = 1) -> MLP:
+            return MLP(
+                n_inputs,
+                n_outputs,
+                depth=self.depth,
+                width=self.width,
+                activation=self.activation,
+                norm=self.norm,
+                generator=generator,
+            )
+
+        higher = [
+            SubcontextMean(
+                mlp(n_features, self.width),
+                mlp((n_features, self.width)),
+                k=k,
+                max_subcontexts=self.max_subcontexts,
+                squash=self.squash,
+                n_features=n_features,
+                generator=generator,
+            )
+            for k in range(2, self.order + 1)
+        ]
+        pairs = mlp((n_features, n_features)) if self.order >= 1 else None
+        return _FETAScorer(mlp(n_features), pairs, higher, squash=self.squash)
+
+
+class _FETAScorer(Scorer):
+    def __init__(
+        self, alone: MLP, pairs: MLP | None, higher: list[SubcontextMean], *, squash: bool
+    ) -> None:
+        super().__init__()
+        self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
+        self.squash = squash
+
+    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+        tiles = object_tiles(*objects.shape[:2])
+        parts = [self.alone(objects[:, t], None if mask is None else mask[:, t]) for t in tiles]
+        scores = torch.cat(parts, dim=1).squeeze(-1)  # (n, m)
+        if self.pairs is not None:
+            scores = scores + mean_over_others(self.pairs, objects, mask, squash=self.squash)
+        for subcontexts in self.higher:
+            scores = scores + subcontexts(objects, mask)
+        return present(scores, mask)

@@ -1,0 +1,151 @@
+"""What the nets are made of: dense layers whose first one can be split, and padding-blind normalisation."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from entourage.errors import check_choice, check_number
+
+__all__ = ["ACTIVATIONS", "MLP", "NORMS", "MaskedBatchNorm", "object_tiles", "present"]
+
+TILE_OBJECTS = 16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
+
+
+class MaskedBatchNorm(nn.Module):
+    """Batch normalisation over the entries that are there: padding moves no statistic.
+
+    In training, mean and variance come from the present entries of the batch and are followed by an
+    exponential average, which is used in evaluation.
+    """
+
+    def __init__(self, width: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("variance", torch.ones(width))
+
+    def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Normalise ``inputs (..., h)``; ``mask (...)`` is False in the padding."""
+        if not self.training:
+            scale = self.weight * torch.rsqrt(self.variance + self.eps)
+            return torch.addcmul(self.bias - self.mean * scale, inputs, scale)
+        axes = tuple(range(inputs.ndim - 1))
+        if mask is None:
+            count = torch.tensor(float(inputs[..., 0].numel()), dtype=inputs.dtype, device=inputs.device)
+            mean = inputs.mean(axes)
+            centred = inputs - mean
+            variance = centred.square().mean(axes)
+        else:
+            there = mask.unsqueeze(-1).to(inputs.dtype)
+            count = there.sum().clamp(min=1)
+            mean = (inputs * there).sum(axes) / count
+            centred = inputs - mean
+            variance = (centred.square() * there).sum(axes) / count
+        with torch.no_grad():
+            unbiased = variance * (count / (count - 1).clamp(min=1))
+            self.mean.lerp_(mean.to(self.mean.dtype), self.momentum)
+            self.variance.lerp_(unbiased.to(self.variance.dtype), self.momentum)
+        return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": F.gelu}
+_IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "selu": torch.selu_}
+NORMS: dict[str, Callable[[int], nn.Module] | None] = {
+    "none": None,
+    "batch": MaskedBatchNorm,
+    "layer": nn.LayerNorm,
+}
+
+
+class MLP(nn.Module):
+    """Hidden layers (linear, norm, activation), then a linear output; ``depth=0`` is one linear map.
+
+    The first linear map can be taken apart: its input is the concatenation of several parts, and
+    ``W [a, b] = W_a a + W_b b``. Each product is taken once for each ``a`` and each ``b``, and only
+    their sum is formed for each pair, so that the first layer of a pair net costs as much as that of
+    an object net (see :mod:`entourage.nets.pairs`).
+
+    Parameters
+    ----------
+    n_inputs : the number of input features, or those of each part
+    n_outputs, depth, width : sizes
+    activation : "relu", "selu" or "gelu"
+    norm : "none", "batch" or "layer", before each activation
+    generator : draws the initial weights
+    """
+
+    def __init__(
+        self,
+        n_inputs: int | tuple[int, ...],
+        n_outputs: int,
+        *,
+        depth: int,
+        width: int,
+        activation: str,
+        norm: str,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        check_number("depth", depth, least=0, whole=True)
+        check_number("width", width, least=1, whole=True)
+        self.parts = (n_inputs,) if isinstance(n_inputs, int) else n_inputs
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        make_norm = NORMS[check_choice("norm", norm, NORMS)]
+        sizes = [sum(self.parts), *[width] * depth, n_outputs]
+        self.linears = nn.ModuleList(
+            _linear(n_in, n_out, activation, generator) for n_in, n_out in zip(sizes, sizes[1:], strict=False)
+        )
+        self.norms = nn.ModuleList(make_norm(width) for _ in range(depth)) if make_norm else None
+        self.statistics_need_all = norm == "batch" and depth > 0
+
+    def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map ``inputs (..., n_inputs)`` to ``(..., n_outputs)``."""
+        return self.after_first(self.linears[0](inputs), mask)
+
+    def first(self, *parts: Tensor) -> list[Tensor]:
+        """Return the summands of the first linear map, one for each part; the bias is in the first."""
+        weights = self.linears[0].weight.split(self.parts, dim=1)  # type: ignore[operator]
+        biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
+        return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
+
+    def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Go on from the output of the first linear map, which is overwritten where no gradient is needed."""
+        activate = ACTIVATIONS[self.activation]
+        if not torch.is_grad_enabled():
+            activate = _IN_PLACE.get(self.activation, activate)
+        for i, linear in enumerate(self.linears):
+            if i == 0:
+                continue
+            if self.norms is not None:
+                norm = self.norms[i - 1]
+                hidden = norm(hidden, mask) if isinstance(norm, MaskedBatchNorm) else norm(hidden)
+            hidden = linear(activate(hidden))
+        return hidden
+
+
+def _linear(n_in: int, n_out: int, activation: str, generator: torch.Generator) -> nn.Linear:
+    """Return a linear map with variance-keeping weights (He; LeCun for SELU) from our own generator."""
+    linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)
+    gain = 1.0 if activation == "selu" else 2.0
+    with torch.no_grad():
+        linear.weight.normal_(0.0, (gain / n_in) ** 0.5, generator=generator)
+        linear.bias.zero_()
+    return linear
+
+
+def object_tiles(n_sets: int, n_objects: int) -> Iterator[slice]:
+    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
+    step = n_objects if torch.is_grad_enabled() else max(1, TILE_OBJECTS // n_sets)
+    for start in range(0, n_objects, step):
+        yield slice(start, start + step)
+
+
+def present(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Set the scores of the padding to 0."""
+    return scores if mask is None else torch.where(mask, scores, 0.0)

@@ -1,0 +1,442 @@
+"""Sets of objects, packed: one array of objects, the offsets of the sets, a target per object."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entourage.errors import DataError, ParameterError, ShapeError, check_number
+
+__all__ = ["AnySets", "Seed", "Sets", "plan_batches"]
+
+Seed: TypeAlias = int | np.random.Generator | None
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Index: TypeAlias = NDArray[np.int64]
+
+
+class Sets:
+    """Many sets of objects, of differing sizes, in one packed array.
+
+    Parameters
+    ----------
+    objects : array of shape (objects, features)
+        The objects of the first set, then those of the second, and so on.
+    offsets : integer array of shape (sets + 1,)
+        Set ``i`` holds the objects ``offsets[i]`` to ``offsets[i + 1]``. No set is empty.
+    targets : array of shape (objects,), optional
+        What is known of each object. For ranking: its rank, 0 = best, equal = tied, NaN or -1 = not
+        ranked.
+    situation : array of shape (sets, situation features), optional
+        What the sets themselves are like: the same objects for another user, on another day. A net
+        sees these features beside those of every object.
+
+    Examples
+    --------
+    >>> sets = Sets.from_list([np.zeros((3, 2)), np.ones((5, 2))], targets=[[0, 1, 2], [0, 0, 1, 1, -1]])
+    >>> sets
+    Sets(2 sets of 3 to 5 objects, 2 features, targets)
+    >>> sets[1].to_list()[0].shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        objects: ArrayLike,
+        offsets: ArrayLike,
+        targets: ArrayLike | None = None,
+        situation: ArrayLike | None = None,
+    ) -> None:
+        self.objects = _as_floats(objects, "objects", axes="(objects, features)", ndim=2)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        if self.offsets.ndim != 1 or len(self.offsets) < 2:
+            raise ShapeError(
+                f"offsets needs one axis of (sets + 1) entries; got shape {self.offsets.shape}. "
+                "At least one set is needed."
+            )
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.objects):
+            raise ShapeError(
+                f"offsets must run from 0 to the number of objects, {len(self.objects)}; "
+                f"they run from {self.offsets[0]} to {self.offsets[-1]}."
+            )
+        sizes = np.diff(self.offsets)
+        if (sizes < 1).any():
+            raise DataError(
+                f"Set {int(np.argmax(sizes < 1))} holds no object; leave empty sets out, "
+                "since there is nothing in them to rank."
+            )
+        self.targets = None if targets is None else _as_targets(targets, len(self.objects))
+        self.situation = (
+            None
+            if situation is None
+            else _as_floats(situation, "situation", axes="(sets, situation features)", ndim=2)
+        )
+        if self.situation is not None and len(self.situation) != len(self):
+            raise ShapeError(
+                f"situation needs one row a set: {len(self)} sets, but {len(self.situation)} rows came."
+            )
+        self._check_finite()
+
+    # --- building -------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, X: "AnySets", targets: Any = None, situation: ArrayLike | None = None) -> "Sets":
+        """Make sets of whatever came: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
+
+        Examples
+        --------
+        >>> Sets.of(np.zeros((4, 3, 2)))
+        Sets(4 sets of 3 objects, 2 features)
+        """
+        if isinstance(X, Sets):
+            if situation is not None:
+                raise ParameterError(
+                    "situation came twice: these Sets are asked to take it, but Sets carry their own; "
+                    "pass Sets(..., situation=...)."
+                )
+            return X if targets is None else X.with_targets(targets)
+        if hasattr(X, "ndim") or hasattr(X, "__array__"):
+            return cls.from_array(X, targets, situation)
+        if isinstance(X, Sequence):
+            return cls.from_list(X, targets, situation)
+        raise ShapeError(
+            f"X needs to be an array of shape (sets, objects, features), a list of (objects, features) "
+            f"arrays, or Sets; got {type(X).__name__}."
+        )
+
+    @classmethod
+    def from_array(
+        cls, X: ArrayLike, targets: ArrayLike | None = None, situation: ArrayLike | None = None
+    ) -> "Sets":
+        """Make sets of one size from an ``(n, m, d)`` array, with ``(n, m)`` targets."""
+        array = np.asarray(X)
+        if array.ndim != 3:
+            single = " For a single set, pass X[None]." if array.ndim == 2 else ""
+            raise ShapeError(f"X needs 3 axes (sets, objects, features); got shape {array.shape}.{single}")
+        n, m, d = array.shape
+        if n * m == 0:
+            raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
+        if targets is not None:
+            targets = np.asarray(targets)
+            if targets.shape != (n, m):
+                raise ShapeError(
+                    f"Targets need one entry per object, shape {(n, m)}; got shape {targets.shape}."
+                )
+            targets = targets.reshape(n * m)
+        return cls(array.reshape(n * m, d), np.arange(n + 1) * m, targets, situation)
+
+    @classmethod
+    def from_list(
+        cls, X: Sequence[ArrayLike], targets: Any = None, situation: ArrayLike | None = None
+    ) -> "Sets":
+        """Make sets from a list of ``(m, d)`` arrays, one a set, with a list of targets."""
+        if len(X) == 0:
+            raise DataError("X is an empty list. At least one set is needed.")
+        parts = [np.asarray(part) for part in X]
+        d = parts[0].shape[-1] if parts[0].ndim else 0
+        for i, part in enumerate(parts):
+            if part.ndim != 2 or part.shape[1] != d:
+                raise ShapeError(
+                    f"Each set needs 2 axes (objects, features) and all sets the same {d} features; "
+                    f"set {i} has shape {part.shape}."
+                )
+        sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+        if targets is not None:
+            if len(targets) != len(parts):
+                raise ShapeError(f"{len(parts)} sets came with the targets of {len(targets)}.")
+            rows = [np.asarray(row, dtype=np.float64).reshape(-1) for row in targets]
+            given = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+            if (given != sizes).any():
+                i = int(np.argmax(given != sizes))
+                raise ShapeError(f"Set {i} has {sizes[i]} objects but {given[i]} targets.")
+            targets = np.concatenate(rows)
+        return cls(np.concatenate(parts), _offsets(sizes), targets, situation)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":
+        """Join several `Sets` into one."""
+        if len({(p.n_features, p.targets is None, p.n_situation_features) for p in parts}) != 1:
+            raise ShapeError(
+                "Only sets with the same features, all with or all without targets and situation, can be "
+                f"joined; got {', '.join(map(repr, parts))}."
+            )
+        return cls._trusted(
+            np.concatenate([p.objects for p in parts]),
+            _offsets(np.concatenate([p.sizes for p in parts])),
+            None if parts[0].targets is None else np.concatenate([p.targets for p in parts]),  # type: ignore[misc]
+            None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),  # type: ignore[misc]
+        )
+
+    @classmethod
+    def _trusted(
+        cls, objects: Floats, offsets: Index, targets: Floats | None, situation: Floats | None
+    ) -> "Sets":
+        """Wrap arrays that were checked before."""
+        sets = cls.__new__(cls)
+        sets.objects, sets.offsets, sets.targets, sets.situation = objects, offsets, targets, situation
+        return sets
+
+    def with_targets(self, targets: Any) -> "Sets":
+        """Return the same objects with other targets: packed, ``(n, m)`` or a list of rows."""
+        if isinstance(targets, np.ndarray) and targets.ndim == 1 and len(targets) == len(self.objects):
+            flat = targets
+        else:
+            if len(targets) != len(self):
+                raise ShapeError(f"{len(self)} sets came with the targets of {len(targets)}.")
+            flat = np.concatenate([np.asarray(row, dtype=np.float64).reshape(-1) for row in targets])
+        return Sets._trusted(self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of sets, as scikit-learn's splitters ask for it."""
+        return (len(self),)
+
+    @property
+    def sizes(self) -> Index:
+        """How many objects each set holds."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_features(self) -> int:
+        """How many features an object has."""
+        return int(self.objects.shape[1])
+
+    @property
+    def n_situation_features(self) -> int:
+        """How many features a set itself has."""
+        return 0 if self.situation is None else int(self.situation.shape[1])
+
+    @property
+    def uniform_size(self) -> int | None:
+        """The one size of all sets, or None where sizes differ."""
+        size = int(self.offsets[1])
+        same = len(self.objects) == size * len(self) and (np.diff(self.offsets) == size).all()
+        return size if same else None
+
+    def __repr__(self) -> str:
+        sizes = self.sizes
+        low, high = int(sizes.min()), int(sizes.max())
+        what = [
+            f"{len(self)} set{'s' * (len(self) != 1)} of "
+            + (f"{low} object{'s' * (low != 1)}" if low == high else f"{low} to {high} objects"),
+            f"{self.n_features} feature{'s' * (self.n_features != 1)}",
+        ]
+        what += ["targets"] * (self.targets is not None)
+        what += [f"{self.n_situation_features} situation features"] * (self.situation is not None)
+        return f"Sets({', '.join(what)})"
+
+    # --- taking apart ---------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> "Sets":
+        """Return the chosen sets: an integer, a slice, an array of integers or of booleans."""
+        if isinstance(key, tuple):  # scikit-learn asks for sets[index, ...]
+            key = key[0]
+        if isinstance(key, slice):
+            start, stop, stride = key.indices(len(self))
+            if stride == 1 and stop > start:
+                return self._stretch(start, stop)
+        if isinstance(key, (int, np.integer)):
+            i = int(key) + (len(self) if key < 0 else 0)
+            if not 0 <= i < len(self):
+                raise IndexError(f"There are {len(self)} sets; set {key} was asked for.")
+            return self._stretch(i, i + 1)
+        chosen = np.arange(len(self))[key]
+        if len(chosen) == 0:
+            raise DataError("This choice leaves no set; at least one is needed.")
+        return self._take(chosen)
+
+    def __iter__(self) -> Iterator["Sets"]:
+        return (self._stretch(i, i + 1) for i in range(len(self)))
+
+    def _stretch(self, start: int, stop: int) -> "Sets":
+        """Neighbouring sets, without a copy."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Sets._trusted(
+            self.objects[first:last],
+            self.offsets[start : stop + 1] - first,
+            None if self.targets is None else self.targets[first:last],
+            None if self.situation is None else self.situation[start:stop],
+        )
+
+    def _take(self, chosen: Index) -> "Sets":
+        sizes = self.sizes[chosen]
+        offsets = _offsets(sizes)
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        return self._pick(rows, offsets, chosen)
+
+    def _pick(self, rows: Index, offsets: Index, chosen: Index) -> "Sets":
+        return Sets._trusted(
+            self.objects[rows],
+            offsets,
+            None if self.targets is None else self.targets[rows],
+            None if self.situation is None else self.situation[chosen],
+        )
+
+    def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:
+        """Part the sets at random; the second part holds ``fraction`` of them, at least one.
+
+        Examples
+        --------
+        >>> train, test = Sets.of(np.zeros((10, 3, 2))).split(0.2, random_state=0)
+        >>> len(train), len(test)
+        (8, 2)
+        """
+        check_number("fraction", fraction, above=0, below=1)
+        if len(self) < 2:
+            raise DataError("One set can't be split in two; at least 2 sets are needed.")
+        order = np.random.default_rng(random_state).permutation(len(self))
+        held = min(max(1, round(fraction * len(self))), len(self) - 1)
+        return self._take(np.sort(order[held:])), self._take(np.sort(order[:held]))
+
+    def sample_subsets(self, size: int, random_state: Seed = None, *, per_set: int = 1) -> "Sets":
+        """Draw ``per_set`` sub-sets of ``size`` objects from each set, without replacement.
+
+        Objects keep their order and their targets. A set of at most ``size`` objects is taken whole.
+
+        Examples
+        --------
+        >>> Sets.of(np.zeros((10, 30, 2))).sample_subsets(5, random_state=0, per_set=3)
+        Sets(30 sets of 5 objects, 2 features)
+        """
+        check_number("size", size, least=1, whole=True)
+        check_number("per_set", per_set, least=1, whole=True)
+        chosen = np.repeat(np.arange(len(self)), per_set)
+        sizes = self.sizes[chosen]
+        offsets = _offsets(sizes)
+        owner = np.repeat(np.arange(len(chosen)), sizes)
+        keys = np.random.default_rng(random_state).random(offsets[-1])
+        order = np.lexsort((keys, owner))  # shuffled within each set, sets in their order
+        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        kept = np.sort(order[place < size])
+        rows = kept + (self.offsets[chosen] - offsets[:-1])[owner[kept]]
+        return self._pick(rows, _offsets(np.minimum(sizes, size)), chosen)
+
+    # --- giving back ----------------------------------------------------------------------------
+
+    def to_array(self) -> Floats:
+        """Return the objects as an ``(n, m, d)`` array; the sets must be of one size."""
+        size = self.uniform_size
+        if size is None:
+            raise ShapeError(f"{self!r} differ in size; use to_list() or to_padded().")
+        return self.objects.reshape(len(self), size, self.n_features)
+
+    def to_list(self) -> list[Floats]:
+        """Return the objects as a list of ``(m, d)`` arrays (views, not copies)."""
+        return np.split(self.objects, self.offsets[1:-1])
+
+    def to_padded(self) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
+        """Return ``(n, m, d)`` objects padded with 0, ``(n, m)`` targets padded with NaN, and the mask."""
+        mask = np.arange(int(self.sizes.max())) < self.sizes[:, None]
+        objects = np.zeros((*mask.shape, self.n_features), dtype=self.objects.dtype)
+        objects[mask] = self.objects
+        if self.targets is None:
+            return objects, None, mask
+        targets = np.full(mask.shape, np.nan)
+        targets[mask] = self.targets
+        return objects, targets, mask
+
+    def batches(
+        self, batch_size: int = 256, *, max_objects: int | None = None, random_state: Seed = None
+    ) -> Iterator["Sets"]:
+        """Go through all sets in batches of about one size; shuffled where a ``random_state`` is given."""
+        rng = None if random_state is None else np.random.default_rng(random_state)
+        for chosen in plan_batches(self.sizes, batch_size, max_objects=max_objects, rng=rng):
+            yield self._take(chosen)
+
+    def unpack(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Cut packed values, one an object, into one array a set."""
+        return np.split(values, self.offsets[1:-1])
+
+    def _check_finite(self) -> None:
+        if not np.isfinite(self.objects).all():
+            row, feature = np.argwhere(~np.isfinite(self.objects))[0]
+            i = int(np.searchsorted(self.offsets, row, side="right")) - 1
+            raise DataError(
+                f"Features must be finite; set {i}, object {row - self.offsets[i]}, feature {feature} is "
+                f"{self.objects[row, feature]}. Impute or drop it first."
+            )
+        if self.situation is not None and not np.isfinite(self.situation).all():
+            i, feature = np.argwhere(~np.isfinite(self.situation))[0]
+            raise DataError(
+                f"Situation features must be finite; set {i}, feature {feature} is "
+                f"{self.situation[i, feature]}. Impute or drop it first."
+            )
+
+
+AnySets: TypeAlias = "Sets | ArrayLike | Sequence[ArrayLike]"
+
+
+def plan_batches(
+    sizes: Index,
+    batch_size: int,
+    *,
+    max_objects: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Index]:
+    """Part sets of the given sizes into batches of about one size.
+
+    Parameters
+    ----------
+    sizes : how many objects each set holds
+    batch_size : at most so many sets a batch
+    max_objects : at most so many objects a batch, padding included; a larger set goes alone
+    rng : shuffles the sets of one size and the order of the batches; without it the plan is in order
+
+    Examples
+    --------
+    >>> [batch.tolist() for batch in plan_batches(np.array([2, 9, 2, 2, 9]), 2)]
+    [[1, 4], [0, 2], [3]]
+    """
+    check_number("batch_size", batch_size, least=1, whole=True)
+    order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    ordered = sizes[order]
+    plan, start = [], 0
+    while start < len(order):
+        count = batch_size
+        if max_objects is not None:
+            count = min(count, max(1, max_objects // int(ordered[start])))
+        plan.append(order[start : start + count])
+        start += count
+    if rng is not None:
+        plan = [plan[i] for i in rng.permutation(len(plan))]
+    return plan
+
+
+def _offsets(sizes: Index) -> Index:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
+    array = np.asarray(values)
+    if array.ndim != ndim:
+        raise ShapeError(f"{name} needs {ndim} axes {axes}; got shape {array.shape}.")
+    if array.shape[1] < 1:
+        raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array)
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} needs numbers; got an array of type {array.dtype}. Encode text and categories first."
+        ) from None
+
+
+def _as_targets(targets: ArrayLike, n_objects: int) -> Floats:
+    try:
+        array = np.ascontiguousarray(targets, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("Targets need numbers: a rank for each object, NaN where there is none.") from None
+    if array.shape != (n_objects,):
+        raise ShapeError(
+            f"Targets need one entry per object, {n_objects} in all; got shape {np.shape(targets)}."
+        )
+    return array

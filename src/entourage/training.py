@@ -1,0 +1,527 @@
+"""The one training loop, for every net and every task.
+
+All randomness is drawn from (seed, epoch), never from a stream that runs along, so the state of a run is
+its step, its weights and its optimiser's: a run that is interrupted and resumed equals one that never was.
+"""
+
+import contextlib
+import copy
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from entourage import model_file
+from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
+from entourage.losses import Loss
+from entourage.nets import Scorer
+from entourage.sets import Sets, plan_batches
+
+__all__ = ["Outcome", "Plan", "Resident", "find_device", "predict_packed", "train"]
+
+BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
+SCORE_OBJECTS = 2**14  # objects scored at a time
+CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
+CHECKPOINT = "checkpoint.entourage"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to train: see the parameters of :class:`entourage.Ranker`."""
+
+    steps: int
+    batch_size: int
+    optimizer: str
+    learning_rate: float
+    momentum: float
+    schedule: str
+    warmup: float
+    weight_decay: float
+    l1: float
+    l2: float
+    clip: float | None
+    ema: float | None
+    evaluate_every: int
+    patience: int | None
+    precision: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_number("steps", self.steps, least=1, whole=True)
+        check_number("batch_size", self.batch_size, least=1, whole=True)
+        check_choice("optimizer", self.optimizer, ["adamw", "sgd"])
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("momentum", self.momentum, least=0, below=1)
+        check_choice("schedule", self.schedule, ["cosine", "constant"])
+        check_number("warmup", self.warmup, least=0, most=1)
+        for name in ("weight_decay", "l1", "l2"):
+            check_number(name, getattr(self, name), least=0)
+        if self.clip is not None:
+            check_number("clip", self.clip, above=0)
+        if self.ema is not None:
+            check_number("ema", self.ema, above=0, below=1)
+        check_number("evaluate_every", self.evaluate_every, least=1, whole=True)
+        if self.patience is not None:
+            check_number("patience", self.patience, least=1, whole=True)
+        check_choice("precision", self.precision, ["float32", "bfloat16"])
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step: linear warm-up, then cosine decay to 0, or constant."""
+        warm_steps = self.warmup * self.steps
+        if step < warm_steps:
+            return self.learning_rate * (step + 1) / (warm_steps + 1)
+        if self.schedule == "constant":
+            return self.learning_rate
+        done = (step - warm_steps) / max(1.0, self.steps - warm_steps)
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+@dataclass
+class Outcome:
+    """What training leaves behind."""
+
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    history: list[dict[str, float]]
+    best_score: float | None
+    steps: int
+    interrupted: bool
+
+
+def find_device(device: str) -> torch.device:
+    """Return the device of this name; "auto" is the GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ParameterError(f"device={device!r} can't be used here: {reason}. Try device='cpu'.") from None
+    return found
+
+
+@dataclass
+class Batch:
+    """Sets of about one size, padded."""
+
+    objects: Tensor  # (n, m, d), the situation appended to each object
+    mask: Tensor | None  # (n, m), None where there is no padding
+    targets: Tensor | None  # (n, m)
+    weights: Tensor | None  # (n,)
+    there: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
+
+    def __post_init__(self) -> None:
+        n, m, _ = self.objects.shape
+        self.there = self.objects.new_ones((n, m), dtype=torch.bool) if self.mask is None else self.mask
+
+
+class Resident:
+    """Packed sets as tensors, on the device where they fit, from which a batch is one gather.
+
+    Parameters
+    ----------
+    sets : what to hold; its features already standardised
+    device : where batches are wanted
+    weights : one a set, optional
+    """
+
+    def __init__(self, sets: Sets, device: torch.device, weights: NDArray[Any] | None = None) -> None:
+        self.device = device
+        self.sizes = sets.sizes
+        self.uniform_size = sets.uniform_size
+        home = self._home(sets, device)
+        self.objects = _tensor(sets.objects, home)
+        self.targets = None if sets.targets is None else _tensor(sets.targets, home)
+        self.situation = None if sets.situation is None else _tensor(sets.situation, home)
+        self.weights = None if weights is None else _tensor(weights, home)
+        self.home = home
+        if self.uniform_size is not None:
+            self.objects = self.objects.view(len(sets), self.uniform_size, -1)
+            if self.targets is not None:
+                self.targets = self.targets.view(len(sets), self.uniform_size)
+        else:
+            self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(home)
+            self.lengths = torch.from_numpy(self.sizes).to(home)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @staticmethod
+    def _home(sets: Sets, device: torch.device) -> torch.device:
+        if device.type != "cuda":
+            return device
+        free, _ = torch.cuda.mem_get_info(device)
+        return device if 4 * (sets.objects.size + 2 * len(sets.objects)) < free // 2 else torch.device("cpu")
+
+    def batch(self, chosen: Tensor | slice) -> Batch:
+        """Gather the chosen sets and pad them to the largest; a slice of equal sets is not even copied."""
+        if self.uniform_size is not None:
+            objects, mask = self.objects[chosen], None
+            targets = None if self.targets is None else self.targets[chosen]
+        else:
+            lengths = self.lengths[chosen]
+            places = torch.arange(int(lengths.max()), device=self.home)
+            mask = places < lengths[:, None]  # (n, m)
+            rows = torch.where(mask, self.starts[chosen][:, None] + places, 0)
+            objects = self.objects[rows] * mask.unsqueeze(-1)
+            targets = None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
+        if self.situation is not None:
+            shared = self.situation[chosen][:, None].expand(-1, objects.shape[1], -1)
+            objects = torch.cat([objects, shared], dim=2)
+        weights = None if self.weights is None else self.weights[chosen]
+        if self.home != self.device:
+            objects, mask, targets, weights = (
+                None if t is None else t.to(self.device, non_blocking=True)
+                for t in (objects, mask, targets, weights)
+            )  # type: ignore[assignment]
+        return Batch(objects, mask, targets, weights)
+
+    def n_batches(self, batch_size: int) -> int:
+        """How many batches an epoch has."""
+        if self.uniform_size is not None:
+            return -(-len(self) // self._sets_in_batch(batch_size))
+        return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS))
+
+    def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
+        """Part the sets into shuffled batches."""
+        if self.uniform_size is not None:
+            order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
+            return list(order.split(self._sets_in_batch(batch_size)))
+        plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, rng=rng)
+        return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
+
+    def _sets_in_batch(self, batch_size: int) -> int:
+        return max(1, min(batch_size, BATCH_OBJECTS // (self.uniform_size or 1)))
+
+
+@torch.no_grad()
+def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
+    """Score all objects, packed in the order they came, in bounded memory."""
+    scorer.eval()
+    if data.uniform_size is not None:
+        step = max(1, SCORE_OBJECTS // data.uniform_size)
+        parts = []
+        for start in range(0, len(data), step):
+            parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
+            if on_batch is not None:
+                on_batch(len(parts[-1]))
+        return torch.cat(parts).view(-1)
+    result = torch.empty(int(data.sizes.sum()), device=data.device)
+    starts = data.starts.to(data.device)
+    for chosen in plan_batches(data.sizes, SCORE_OBJECTS, max_objects=SCORE_OBJECTS):
+        index = torch.from_numpy(chosen).to(data.home)
+        batch = data.batch(index)
+        scores = scorer(batch.objects, batch.mask).float()
+        places = torch.arange(scores.shape[1], device=data.device)
+        rows = starts[index.to(data.device)][:, None] + places
+        result[rows[batch.there]] = scores[batch.there]
+        if on_batch is not None:
+            on_batch(len(chosen))
+    return result
+
+
+def train(
+    scorer: Scorer,
+    loss: Loss,
+    data: Resident,
+    plan: Plan,
+    *,
+    evaluate: Callable[[Scorer], float] | None = None,
+    optimizer_state: dict[str, Tensor] | None = None,
+    checkpoint: str | Path | None = None,
+    fingerprint: str = "",
+    progress: bool = False,
+) -> Outcome:
+    """Train ``scorer`` in place and return the best weights with the story of the run.
+
+    Parameters
+    ----------
+    scorer : the net, on the device of ``data``
+    loss : see :mod:`entourage.losses`
+    data : what to learn from
+    plan : how
+    evaluate : the score, higher is better, by which the best weights are kept and training stops early;
+        without it the last weights are kept
+    optimizer_state : from an earlier outcome, to go on with
+    checkpoint : a folder; a run found there goes on, to the same end as if it had never been interrupted
+    fingerprint : of data and settings; a checkpoint of another run is refused
+    progress : whether to show a bar
+    """
+    run = _Run(scorer, loss, data, plan, evaluate)
+    if optimizer_state is not None:
+        run.load_optimizer(optimizer_state)
+    folder = None if checkpoint is None else Path(checkpoint)
+    identity = _identity(plan, fingerprint)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / CHECKPOINT).exists():
+            run.restore(folder / CHECKPOINT, identity)
+    interrupted = False
+    with _bar(plan.steps, progress) as show:
+        show(run)
+        try:
+            for done in run.go():
+                show(run)
+                if done and folder is not None:
+                    run.save(folder / CHECKPOINT, identity)
+        except KeyboardInterrupt:
+            interrupted = True
+    return Outcome(
+        weights=run.best_weights if run.best_weights is not None else run.weights(),
+        optimizer=run.optimizer_tensors(),
+        history=run.history,
+        best_score=run.best_score,
+        steps=run.step,
+        interrupted=interrupted,
+    )
+
+
+class _Run:
+    """A run of training and all its state."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        loss: Loss,
+        data: Resident,
+        plan: Plan,
+        evaluate: Callable[[Scorer], float] | None,
+    ) -> None:
+        self.scorer, self.loss, self.data, self.plan, self.evaluate = scorer, loss, data, plan, evaluate
+        self.parameters = [p for p in scorer.parameters() if p.requires_grad]
+        self.matrices = [p for p in self.parameters if p.ndim > 1]
+        self.optimizer = _optimizer(self.parameters, self.matrices, plan)
+        self.average = copy.deepcopy(scorer) if plan.ema is not None else None
+        self.step = 0
+        self.recent: list[Tensor] = []  # losses since the last look
+        self.loss_sum, self.loss_count = 0.0, 0  # since the last evaluation
+        self.history: list[dict[str, float]] = []
+        self.best_score: float | None = None
+        self.best_weights: dict[str, Tensor] | None = None
+        self.since_best = 0
+
+    # --- the loop -------------------------------------------------------------------------------
+
+    def go(self) -> Iterator[bool]:
+        """Train to the end; yields after every look at the loss, True where the state is complete."""
+        plan = self.plan
+        length = self.data.n_batches(plan.batch_size)
+        while self.step < plan.steps and not self.finished:
+            epoch, begin = divmod(self.step, length)
+            rng = np.random.default_rng([plan.seed, epoch])
+            for chosen in self.data.epoch(plan.batch_size, rng)[begin:]:
+                self.one_step(self.data.batch(chosen))
+                last = self.step == plan.steps
+                if last or self.step % plan.evaluate_every == 0:
+                    self.look()
+                    self.record()
+                    yield True
+                    if last or self.finished:
+                        return
+                elif len(self.recent) == CHECK_EVERY:
+                    self.look()
+                    yield False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the score has not risen for so long that it is time to stop."""
+        return self.plan.patience is not None and self.since_best >= self.plan.patience
+
+    def one_step(self, batch: Batch) -> None:
+        """One batch: loss, gradient, update."""
+        plan, rate = self.plan, self.plan.rate(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scorer.train()
+        with _autocast(self.data.device, plan.precision):
+            scores = self.scorer(batch.objects, batch.mask)
+        value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
+        if value.ndim == 1:
+            value = (value if batch.weights is None else value * batch.weights).mean()
+        elif value.ndim > 1 or batch.weights is not None:
+            raise ParameterError(
+                f"The loss must return one value for each of the {len(scores)} sets of a batch"
+                + (" when sets are weighted" if value.ndim == 0 else ", or their mean")
+                + f"; it returned shape {tuple(value.shape)}."
+            )
+        objective = value
+        if plan.l1:
+            objective = objective + plan.l1 * sum(p.abs().sum() for p in self.matrices)
+        if plan.l2:
+            objective = objective + plan.l2 * sum(p.square().sum() for p in self.matrices)
+        self.optimizer.zero_grad(set_to_none=True)
+        objective.backward()  # type: ignore[no-untyped-call]
+        if plan.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, plan.clip)
+        self.optimizer.step()
+        self.step += 1
+        if self.average is not None:
+            self.follow(min(plan.ema or 0.0, (1 + self.step) / (10 + self.step)))
+        self.recent.append(objective.detach())
+
+    @torch.no_grad()
+    def follow(self, decay: float) -> None:
+        """Move the average of the weights a little towards the present ones."""
+        averages = list(self.average.parameters())  # type: ignore[union-attr]
+        torch._foreach_lerp_(averages, list(self.scorer.parameters()), 1 - decay)
+        for old, new in zip(self.average.buffers(), self.scorer.buffers(), strict=True):  # type: ignore[union-attr]
+            old.copy_(new)
+
+    def look(self) -> None:
+        """Check that the losses since the last look are numbers."""
+        values = torch.stack(self.recent).double().cpu()
+        bad = ~values.isfinite()
+        if bad.any():
+            first = int(bad.int().argmax())
+            step = self.step - len(values) + first + 1
+            raise TrainingError(
+                f"The loss became {values[first].item()} in step {step} of {self.plan.steps} (learning rate "
+                f"{self.plan.rate(step - 1):.3g}); no model was kept. Lower the learning rate, clip gradients "
+                "harder (clip=0.1), or look for extreme features."
+            )
+        self.loss_sum += float(values.sum())
+        self.loss_count += len(values)
+        self.recent.clear()
+
+    def record(self) -> None:
+        """Evaluate, and keep the weights if they are the best so far."""
+        row = {
+            "step": float(self.step),
+            "learning_rate": self.plan.rate(self.step - 1),
+            "loss": self.loss_sum / self.loss_count,
+        }
+        self.loss_sum, self.loss_count = 0.0, 0
+        if self.evaluate is not None:
+            score = self.evaluate(self.scorer if self.average is None else self.average)
+            row["score"] = score
+            self.since_best += 1
+            if self.best_score is None or score > self.best_score:
+                self.best_score, self.best_weights, self.since_best = score, self.weights(), 0
+        self.history.append(row)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return a copy of the weights to keep: the averaged ones where there are such."""
+        source = self.scorer if self.average is None else self.average
+        return {name: value.detach().clone() for name, value in source.state_dict().items()}
+
+    # --- saving and going on --------------------------------------------------------------------
+
+    def optimizer_tensors(self) -> dict[str, Tensor]:
+        """Return the optimiser's state, flat."""
+        return {
+            f"{i}.{name}": value
+            for i, state in self.optimizer.state_dict()["state"].items()
+            for name, value in state.items()
+            if isinstance(value, Tensor)
+        }
+
+    def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        """Set the optimiser's state from what `optimizer_tensors` gave."""
+        whole = self.optimizer.state_dict()
+        whole["state"] = {}
+        for key, value in tensors.items():
+            i, name = key.split(".", 1)
+            whole["state"].setdefault(int(i), {})[name] = value.clone()
+        self.optimizer.load_state_dict(whole)
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write the whole state."""
+        tensors = _prefixed("net", self.scorer.state_dict()) | _prefixed("optimizer", self.optimizer_tensors())
+        if self.average is not None:
+            tensors |= _prefixed("average", self.average.state_dict())
+        if self.best_weights is not None:
+            tensors |= _prefixed("best", self.best_weights)
+        content = {
+            "identity": identity,
+            "step": self.step,
+            "history": self.history,
+            "best_score": self.best_score,
+            "since_best": self.since_best,
+        }
+        model_file.write(path, "checkpoint", content, tensors)
+
+    def restore(self, path: Path, identity: str) -> None:
+        """Go back to a saved state, if it is one of this very run."""
+        content, tensors = model_file.read(path, "checkpoint")
+        if content["identity"] != identity:
+            raise CheckpointError(
+                f"{path} belongs to a run with other data or settings. Take an empty folder, or delete that "
+                "file to start anew."
+            )
+        self.scorer.load_state_dict(_without("net", tensors))
+        self.load_optimizer(_without("optimizer", tensors))
+        if self.average is not None:
+            self.average.load_state_dict(_without("average", tensors))
+        self.step, self.history = content["step"], content["history"]
+        self.best_score, self.since_best = content["best_score"], content["since_best"]
+        best = _without("best", tensors)
+        self.best_weights = {k: v.to(self.data.device) for k, v in best.items()} if best else None
+
+
+def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan) -> torch.optim.Optimizer:
+    """Weight decay is for matrices; biases and scales of norms are left alone."""
+    chosen = {id(p) for p in matrices}
+    groups = [
+        {"params": matrices, "weight_decay": plan.weight_decay},
+        {"params": [p for p in parameters if id(p) not in chosen], "weight_decay": 0.0},
+    ]
+    if plan.optimizer == "sgd":
+        return torch.optim.SGD(
+            groups, lr=plan.learning_rate, momentum=plan.momentum, nesterov=plan.momentum > 0, fused=True
+        )
+    return torch.optim.AdamW(groups, lr=plan.learning_rate, fused=True)
+
+
+def _autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
+    if precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
+
+
+def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def _without(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(f"{prefix}."): v for k, v in tensors.items() if k.startswith(f"{prefix}.")}
+
+
+def _identity(plan: Plan, fingerprint: str) -> str:
+    return hashlib.sha256(json.dumps([asdict(plan), fingerprint]).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _bar(steps: int, visible: bool) -> Iterator[Callable[[_Run], None]]:
+    """Show a bar on the error stream, with the loss and the best score."""
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[news]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
+        bar = progress.add_task("training", total=steps, news="")
+
+        def show(run: _Run) -> None:
+            news = f"loss {run.history[-1]['loss']:.4f}" if run.history else ""
+            if run.best_score is not None:
+                news += f", best {run.best_score:.4f}"
+            progress.update(bar, completed=run.step, news=news)
+
+        yield show
