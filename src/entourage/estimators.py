@@ -65,8 +65,8 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
     clip : float, optional
         The largest norm of a gradient.
     ema : float, optional
-        The decay of an exponential average of the weights, such as 0.999, which is then used instead of
-        the last weights.
+        The decay of an exponential average of the weights, which is then used instead of the last
+        weights; None for no average.
     validation : float
         The share of the sets held out to choose the best weights and to stop early; 0 holds out none,
         and neither do fewer than 20 sets.
@@ -111,14 +111,14 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         momentum: float = 0.9,
         schedule: str = "cosine",
         warmup: float = 0.1,
-        weight_decay: float = 0.01,
+        weight_decay: float = 0.1,
         l1: float = 0.0,
         l2: float = 0.0,
         steps: int = 4000,
         epochs: float | None = None,
         batch_size: int = 256,
         clip: float | None = 1.0,
-        ema: float | None = None,
+        ema: float | None = 0.999,
         validation: float = 0.1,
         evaluate_every: int | None = None,
         patience: int | None = 20,

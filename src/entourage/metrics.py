@@ -176,9 +176,10 @@ def ndcg(
     if not np.isfinite(gains).all():
         raise DataError("gain='exponential' overflows for so many ranks; use gain='linear'.")
     discounts = 1 / np.log2(np.arange(s.shape[1]) + 2.0)
-    discounts[k:] = 0.0
-    order = np.argsort(np.where(known, -s, np.inf), axis=1, kind="stable")
-    shared = _mean_within_ties(np.take_along_axis(gains, order, 1), np.take_along_axis(s, order, 1))
+    discounts[s.shape[1] if k is None else k :] = 0.0
+    falling = np.where(known, -s, np.inf)
+    order = np.argsort(falling, axis=1, kind="stable")
+    shared = _mean_within_ties(np.take_along_axis(gains, order, 1), np.take_along_axis(falling, order, 1))
     ideal = (-np.sort(-gains, axis=1) * discounts).sum(1)
     values = (shared * discounts).sum(1) / np.where(ideal > 0, ideal, 1.0)
     defined = ideal > 0

@@ -1,8 +1,8 @@
 """A utility of the object alone: what every classical ranker is."""
 
 import torch
-from torch import Tensor
 
+from entourage.axes import Mask, Objects, Scores
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present
 
@@ -59,7 +59,7 @@ class _ContextFreeScorer(Scorer):
         super().__init__()
         self.utility = utility
 
-    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         tiles = object_tiles(*objects.shape[:2])
         scores = [self.utility(objects[:, t], None if mask is None else mask[:, t]) for t in tiles]
         return present(torch.cat(scores, dim=1).squeeze(-1), mask)  # (n, m)

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from entourage.axes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present
@@ -53,8 +54,8 @@ class FATE(Net):
         embedding_size: int | None = None,
         embedding_depth: int | None = None,
         include_self: bool = True,
-        activation: str = "relu",
-        norm: str = "none",
+        activation: str = "gelu",
+        norm: str = "layer",
     ) -> None:
         self.width = width
         self.depth = depth
@@ -88,7 +89,7 @@ class _FATEScorer(Scorer):
         super().__init__()
         self.embedding, self.joint, self.include_self = embedding, joint, include_self
 
-    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         n, m, _ = objects.shape
         tiles = [(objects[:, t], None if mask is None else mask[:, t]) for t in object_tiles(n, m)]
         embedded = [self._embed(*tile) for tile in tiles] if len(tiles) == 1 else None
@@ -107,6 +108,6 @@ class _FATEScorer(Scorer):
             scores.append(self.joint.after_first(own_part + context_part, tile[1]))
         return present(torch.cat(scores, dim=1).squeeze(-1), mask)  # (n, m)
 
-    def _embed(self, objects: Tensor, mask: Tensor | None) -> Tensor:
+    def _embed(self, objects: Objects, mask: Mask | None) -> Hidden:
         embedded: Tensor = self.embedding(objects, mask)
         return embedded if mask is None else embedded * mask.unsqueeze(-1)

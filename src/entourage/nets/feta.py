@@ -1,8 +1,9 @@
 """First evaluate, then aggregate."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from entourage.axes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present
@@ -111,7 +112,7 @@ class _FETAScorer(Scorer):
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
         self.squash = squash
 
-    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         tiles = object_tiles(*objects.shape[:2])
         parts = [self.alone(objects[:, t], None if mask is None else mask[:, t]) for t in tiles]
         scores = torch.cat(parts, dim=1).squeeze(-1)  # (n, m)

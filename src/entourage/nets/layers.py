@@ -37,18 +37,20 @@ class MaskedBatchNorm(nn.Module):
             return torch.addcmul(self.bias - self.mean * scale, inputs, scale)
         axes = tuple(range(inputs.ndim - 1))
         if mask is None:
-            count = torch.tensor(float(inputs[..., 0].numel()), dtype=inputs.dtype, device=inputs.device)
+            count: float | Tensor = inputs.numel() / inputs.shape[-1]
             mean = inputs.mean(axes)
             centred = inputs - mean
             variance = centred.square().mean(axes)
+            bessel: float | Tensor = count / max(count - 1, 1)
         else:
             there = mask.unsqueeze(-1).to(inputs.dtype)
             count = there.sum().clamp(min=1)
             mean = (inputs * there).sum(axes) / count
             centred = inputs - mean
             variance = (centred.square() * there).sum(axes) / count
+            bessel = count / (count - 1).clamp(min=1)
         with torch.no_grad():
-            unbiased = variance * (count / (count - 1).clamp(min=1))
+            unbiased = variance * bessel
             self.mean.lerp_(mean.to(self.mean.dtype), self.momentum)
             self.variance.lerp_(unbiased.to(self.variance.dtype), self.momentum)
         return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias

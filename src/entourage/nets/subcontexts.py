@@ -4,6 +4,7 @@ from math import comb
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from entourage.axes import Mask, Objects, Scores
 from entourage.nets.layers import MLP
@@ -11,6 +12,7 @@ from entourage.nets.layers import MLP
 __all__ = ["SubcontextMean"]
 
 TILE_NUMBERS = 2**21  # hidden numbers worked on at a time where no gradient is needed
+GRADIENT_NUMBERS = 2**26  # of all sub-contexts, above which training computes tiles twice to save memory
 
 
 class SubcontextMean(torch.nn.Module):
@@ -52,34 +54,26 @@ class SubcontextMean(torch.nn.Module):
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         """Return the average over sub-contexts for each object, 0 where the context is smaller than k."""
         n, m, _ = objects.shape
-        sizes = torch.full((n,), m, device=objects.device) if mask is None else mask.sum(1)
-        exact = torch.tensor(
-            [comb(size - 1, self.k) <= self.max_subcontexts if size else True for size in sizes.tolist()],
-            device=objects.device,
-        )
         if self.training:
             self.draws += 1
-        result = objects.new_zeros(n, m)
+        there = objects.new_ones((n, m), dtype=torch.bool) if mask is None else mask
+        key = (objects.detach().double() * self.direction.double()).sum(-1)
+        order = torch.where(there, key, torch.inf).argsort(dim=1, stable=True)  # padding comes last
+        ordered = objects.gather(1, order[:, :, None].expand_as(objects))
+        sizes = there.sum(1)
+        exact = torch.tensor([comb(max(size - 1, 0), self.k) <= self.max_subcontexts for size in sizes.tolist()])
+        exact = exact.to(objects.device)
+        means = objects.new_zeros(n, m)
         if exact.any():
-            result[exact] = self._mean(objects[exact], sizes[exact], self._all_shifts(sizes[exact]))
+            means[exact] = self._mean(ordered[exact], sizes[exact], self._all_shifts(sizes[exact]))
         if not exact.all():
-            sampled = ~exact
-            result[sampled] = self._in_own_order(objects[sampled], sizes[sampled])
-        return result
+            means[~exact] = self._mean(ordered[~exact], sizes[~exact], self._drawn_shifts(sizes[~exact]))
+        return torch.zeros_like(means).scatter(1, order, means)
 
     def _all_shifts(self, sizes: Tensor) -> Tensor:
         """All k-element sets of shifts up to the largest size: (1, t, k)."""
         others = torch.arange(1, max(int(sizes.max()), 1), device=sizes.device)
         return torch.combinations(others, self.k).view(1, -1, self.k)
-
-    def _in_own_order(self, objects: Tensor, sizes: Tensor) -> Tensor:
-        """Sort each set along a fixed direction, sample there, and put the results back in place."""
-        there = torch.arange(objects.shape[1], device=objects.device) < sizes[:, None]
-        key = (objects.detach().double() * self.direction.double()).sum(-1)
-        order = torch.where(there, key, torch.inf).argsort(dim=1, stable=True)  # (n, m)
-        ordered = objects.gather(1, order[:, :, None].expand_as(objects))
-        means = self._mean(ordered, sizes, self._drawn_shifts(sizes))
-        return torch.zeros_like(means).scatter(1, order, means)
 
     def _drawn_shifts(self, sizes: Tensor) -> Tensor:
         """Floyd's algorithm: uniform k-element subsets of 1 ... size - 1, for each set: (n, t, k)."""
@@ -102,23 +96,34 @@ class SubcontextMean(torch.nn.Module):
             return objects.new_zeros(n, m)
         embedded = self.embedding(objects, there)  # (n, m, e)
         own, context = self.utility.first(objects, embedded)  # (n, m, h) each; linear, so means pass through
-        width = own.shape[-1]
-        whole = torch.is_grad_enabled()
-        step = shifts.shape[1] if whole else max(1, TILE_NUMBERS // (n * m * width * self.k))
-        place = torch.arange(m, device=objects.device)[:, None, None]  # (m, 1, 1)
-        modulus = sizes.clamp(min=1)[:, None, None, None]
-        total = objects.new_zeros(n, m)
-        count = objects.new_zeros(n, 1)
-        for start in range(0, shifts.shape[1], step):
-            some = shifts[:, start : start + step]  # (n or 1, t, k)
-            fits = (some.amax(-1) < sizes[:, None])[:, None] & there[:, :, None]  # (n, m, t)
-            partners = (place + some[:, None]) % modulus  # (n, m, t, k)
-            t = some.shape[1]
-            flat = partners.reshape(n, -1, 1).expand(-1, -1, width)
-            company = context.gather(1, flat).view(n, m, t, self.k, width).mean(3)  # (n, m, t, h)
-            values = self.utility.after_first(own[:, :, None] + company, fits).squeeze(-1)
-            if self.squash:
-                values = torch.sigmoid(values)
-            total = total + torch.where(fits, values, 0.0).sum(2)
-            count = count + fits[:, 0].sum(1, keepdim=True)
+        per_subcontext = n * m * own.shape[-1] * self.k
+        gradients = torch.is_grad_enabled()
+        whole = gradients and per_subcontext * shifts.shape[1] <= GRADIENT_NUMBERS
+        if whole or (self.training and self.utility.statistics_need_all):
+            total, count = self._sum(own, context, sizes, shifts)
+            return total / count.clamp(min=1)
+        step = max(1, (GRADIENT_NUMBERS // 8 if gradients else TILE_NUMBERS) // per_subcontext)
+        total, count = objects.new_zeros(n, m), objects.new_zeros(n, 1)
+        for some in shifts.split(step, dim=1):
+            arguments = (own, context, sizes, some)
+            if gradients:
+                part = checkpoint(self._sum, *arguments, use_reentrant=False, preserve_rng_state=False)
+            else:
+                part = self._sum(*arguments)
+            total, count = total + part[0], count + part[1]
         return total / count.clamp(min=1)
+
+    def _sum(self, own: Tensor, context: Tensor, sizes: Tensor, shifts: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum over the sub-contexts at these shifts, (n, m), and how many of them there are, (n, 1)."""
+        n, m, h = own.shape
+        t = shifts.shape[1]
+        places = torch.arange(m, device=own.device)
+        there = places < sizes[:, None]  # (n, m)
+        fits = (shifts.amax(-1) < sizes[:, None])[:, None] & there[:, :, None]  # (n, m, t)
+        partners = (places[:, None, None] + shifts[:, None]) % sizes.clamp(min=1)[:, None, None, None]
+        flat = partners.reshape(n, -1, 1).expand(-1, -1, h)  # (n, m t k, h)
+        company = context.gather(1, flat).view(n, m, t, self.k, h).mean(3)  # (n, m, t, h)
+        values = self.utility.after_first(own[:, :, None] + company, fits).squeeze(-1)
+        if self.squash:
+            values = torch.sigmoid(values)
+        return torch.where(fits, values, 0.0).sum(2), fits[:, 0].sum(1, keepdim=True)

@@ -1,0 +1,43 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.entourage
+
+.PHONY: setup demo test check bench docs clean
+
+setup: $(STAMP)-dev
+
+demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the paper, write demo/report.html
+	$(BIN)/entourage demo
+
+test: $(STAMP)-dev  ## all tests
+	$(BIN)/python -m pytest
+
+check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)-dev  ## speed, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)-dev  ## docs/_build/html/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) docs/_build docs/gallery demo
+
+# torch comes first and by itself: with the pinned build in place nothing pulls another one.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
+	touch $@
+
+$(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
