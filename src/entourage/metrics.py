@@ -172,9 +172,9 @@ def ndcg(
     if k is not None:
         check_number("k", k, least=1, whole=True)
     relevance = _relevance(r, known, worst)[0]
-    gains = np.exp2(relevance) - 1 if gain == "exponential" else relevance
-    if not np.isfinite(gains).all():
+    if gain == "exponential" and relevance.max(initial=0) > 1000:
         raise DataError("gain='exponential' overflows for so many ranks; use gain='linear'.")
+    gains = np.exp2(relevance) - 1 if gain == "exponential" else relevance
     discounts = 1 / np.log2(np.arange(s.shape[1]) + 2.0)
     discounts[s.shape[1] if k is None else k :] = 0.0
     falling = np.where(known, -s, np.inf)

@@ -34,7 +34,7 @@ def make_medoid(
     --------
     >>> X, ranks = make_medoid(n_sets=3, random_state=0)
     >>> X.shape, ranks[0].tolist()
-    ((3, 5, 2), [1, 0, 4, 3, 2])
+    ((3, 5, 2), [2, 0, 1, 3, 4])
     """
     rng = _check_task(n_sets, n_objects, n_features, random_state)
     X = rng.random((n_sets, n_objects, n_features), dtype=np.float32)
@@ -74,7 +74,7 @@ def make_hypervolume(
     --------
     >>> X, ranks = make_hypervolume(n_sets=3, random_state=0)
     >>> X.shape, bool((X <= 0).all()), ranks[0].tolist()
-    ((3, 5, 2), True, [0, 1, 4, 3, 2])
+    ((3, 5, 2), True, [1, 2, 3, 4, 0])
     """
     rng = _check_task(n_sets, n_objects, n_features, random_state)
     points = rng.standard_normal((n_sets, n_objects, n_features))

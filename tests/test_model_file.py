@@ -1,0 +1,109 @@
+"""Model files: whole or refused."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from entourage import ContextFree, Ranker, load, model_file
+from entourage.data import make_medoid
+from entourage.errors import ModelFileError
+
+
+@pytest.fixture
+def model():
+    X, ranks = make_medoid(n_sets=40, random_state=0)
+    return Ranker(ContextFree(width=1, depth=1), steps=4, random_state=0).fit(X, ranks)
+
+
+@pytest.fixture
+def file(model, tmp_path):
+    model.save(tmp_path / "m.entourage")
+    return tmp_path / "m.entourage"
+
+
+def test_a_file_changed_in_any_byte_never_loads(file):
+    good = file.read_bytes()
+    for i in range(len(good)):
+        for change in (0x01, 0x20, 0xFF):
+            file.write_bytes(good[:i] + bytes([good[i] ^ change]) + good[i + 1 :])
+            with pytest.raises(ModelFileError):
+                load(file)
+    file.write_bytes(good)
+    load(file)
+
+
+def test_a_file_cut_short_or_grown_never_loads(file):
+    good = file.read_bytes()
+    for length in range(len(good)):
+        file.write_bytes(good[:length])
+        with pytest.raises(ModelFileError):
+            load(file)
+    file.write_bytes(good + b"\n")
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"PK\x03\x04 a zip", b"entourage-file", b"\x80\x04pickle"])
+def test_a_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a file that Entourage wrote"):
+        load(tmp_path / "x")
+
+
+def test_another_format_says_which(file):
+    data = file.read_bytes().replace(b"entourage-file 1 ", b"entourage-file 99 ")
+    file.write_bytes(data)
+    with pytest.raises(ModelFileError, match="has format 99; this version of Entourage reads format 1"):
+        load(file)
+
+
+def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
+    with pytest.raises(ModelFileError, match="can't be read: No such file"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(ModelFileError, match="can't be read"):
+        load(tmp_path)
+
+
+def test_a_checkpoint_is_no_model(tmp_path):
+    model_file.write(tmp_path / "c", "checkpoint", {}, {"a": torch.zeros(1)})
+    with pytest.raises(ModelFileError, match="holds no model"):
+        load(tmp_path / "c")
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(file, model, monkeypatch):
+    good = file.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelFileError, match=r"No space left on device\. What was there before is untouched"):
+        model.save(file)
+    assert file.read_bytes() == good
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_folder_that_is_not_there_is_a_clear_error(model, tmp_path):
+    with pytest.raises(ModelFileError, match="can't be written: No such file or directory"):
+        model.save(tmp_path / "no" / "such" / "m.entourage")
+
+
+def test_settings_can_be_read_with_the_naked_eye(file):
+    settings = file.read_bytes().split(b"\n")[1].decode()
+    assert '"name": "context_free"' in settings
+    assert '"learning_rate"' in settings
+
+
+def test_a_file_has_the_rights_of_an_ordinary_one(file, tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    assert file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_tensors_come_back_to_the_bit(tmp_path):
+    tensors = {"a": torch.randn(3, 4, generator=torch.Generator().manual_seed(0)), "b": torch.arange(3)}
+    model_file.write(tmp_path / "t", "model", {"x": [1, None, np.pi]}, tensors)
+    content, back = model_file.read(tmp_path / "t", "model")
+    assert content == {"x": [1, None, np.pi]}
+    assert all(torch.equal(back[k], tensors[k]) for k in tensors)

@@ -1,0 +1,250 @@
+"""The training loop: what it learns, keeps, refuses, and how it goes on."""
+
+import numpy as np
+import pytest
+import torch
+
+from entourage import FATE, FETA, ContextFree, Ranker
+from entourage.data import Sets, make_medoid
+from entourage.errors import CheckpointError, ParameterError, TrainingError
+from entourage.losses import hinge_ranking_loss
+from entourage.training import Plan, Resident, predict_packed
+
+CPU = torch.device("cpu")
+
+
+def small_ranker(net=None, **params) -> Ranker:
+    settings = {"steps": 60, "batch_size": 32, "evaluate_every": 10, "random_state": 0, "device": "cpu"}
+    return Ranker(net or FATE(width=8), **(settings | params))
+
+
+def medoid(n: int = 200, seed: int = 0):
+    return make_medoid(n_sets=n, random_state=seed)
+
+
+def ragged(n: int = 200, seed: int = 0) -> Sets:
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(size, 2)) for size in rng.integers(2, 7, size=n)]
+    return Sets.from_list(parts, [np.argsort(np.argsort(-p[:, 0])) for p in parts], rng.normal(size=(n, 1)))
+
+
+def weights(model: Ranker) -> list[np.ndarray]:
+    return [value.numpy() for value in model.scorer_.state_dict().values()]
+
+
+def equal(a: Ranker, b: Ranker) -> bool:
+    return all(np.array_equal(p, q) for p, q in zip(weights(a), weights(b), strict=True))
+
+
+class StopAt:
+    """A loss that interrupts training in a given step, as Ctrl-C would."""
+
+    def __init__(self, step: int) -> None:
+        self.step, self.calls = step, 0
+
+    def __call__(self, scores, ranks, mask):
+        self.calls += 1
+        if self.calls == self.step:
+            raise KeyboardInterrupt
+        return hinge_ranking_loss(scores, ranks, mask)
+
+
+RUNS = {
+    "fate": (FATE(width=8), {}),
+    "sgd-batch-norm": (FATE(width=8, activation="relu", norm="batch"), {"optimizer": "sgd", "learning_rate": 0.05}),
+    "sampled-subcontexts": (FETA(width=4, order=2, max_subcontexts=2), {"ema": None}),
+    "weighted-penalised": (ContextFree(width=8), {"l1": 1e-4, "l2": 1e-4}),
+}
+
+
+@pytest.mark.parametrize(("net", "params"), RUNS.values(), ids=RUNS.keys())
+@pytest.mark.parametrize("stop", [5, 27, 58])
+@pytest.mark.parametrize("data", ["array", "ragged"])
+def test_interrupted_and_resumed_equals_never_interrupted(net, params, stop, data, tmp_path):
+    X, y = medoid() if data == "array" else (ragged(), None)
+    weight = np.linspace(1, 2, 200) if "l1" in params else None
+    whole = small_ranker(net, **params).fit(X, y, sample_weight=weight)
+    folder = tmp_path / "run"
+    with pytest.warns(UserWarning, match=f"Interrupted in step {stop - 1} of 60.*fit again to go on"):
+        cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, **params).fit(X, y, sample_weight=weight)
+    assert cut.interrupted_
+    resumed = small_ranker(net, loss=StopAt(-1), checkpoint=folder, **params).fit(X, y, sample_weight=weight)
+    assert equal(resumed, whole)
+    assert resumed.history_ == whole.history_
+    assert resumed.n_steps_ == whole.n_steps_
+
+
+def test_a_finished_run_found_in_its_folder_is_not_run_again(tmp_path):
+    X, y = medoid()
+    first = small_ranker(checkpoint=tmp_path).fit(X, y)
+    loss = StopAt(1)
+    again = small_ranker(checkpoint=tmp_path).set_params(loss="hinge").fit(X, y)
+    assert loss.calls == 0
+    assert equal(first, again)
+
+
+@pytest.mark.parametrize("change", [{"learning_rate": 0.01}, {"random_state": 1}, {"net": FATE(width=9)}, {"loss": "logistic"}])
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
+    X, y = medoid()
+    small_ranker(checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        small_ranker(checkpoint=tmp_path).set_params(**change).fit(X, y)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        small_ranker(checkpoint=tmp_path).fit(*medoid(seed=1))
+
+
+def test_interruption_keeps_the_best_weights_so_far():
+    X, y = medoid()
+    with pytest.warns(UserWarning, match="the best weights so far are kept"):
+        model = small_ranker(loss=StopAt(35)).fit(X, y)
+    assert model.n_steps_ == 34
+    assert model.best_score_ == max(row["score"] for row in model.history_)
+    assert model.score(X, y) > 0.5
+
+
+def test_the_best_weights_are_kept_and_training_stops_when_they_stay_the_best():
+    X, y = medoid()
+    model = small_ranker(steps=5000, patience=3, learning_rate=0.02).fit(X, y)
+    scores = [row["score"] for row in model.history_]
+    assert model.n_steps_ < 5000
+    assert len(scores) == int(np.argmax(scores)) + 1 + 3
+    shorter = small_ranker(steps=5000, patience=3, learning_rate=0.02).fit(X, y)
+    assert equal(model, shorter)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_an_error_that_says_when(bad):
+    calls = 0
+
+    def loss(scores, ranks, mask):
+        nonlocal calls
+        calls += 1
+        return hinge_ranking_loss(scores, ranks, mask) + (bad if calls == 7 else 0.0)
+
+    X, y = medoid()
+    model = small_ranker(loss=loss)
+    with pytest.raises(TrainingError, match="in step 7 of 60.*Lower the learning rate"):
+        model.fit(X, y)
+    assert not hasattr(model, "scorer_"), "no garbage model is left behind"
+
+
+def test_an_exploding_run_is_an_error():
+    X, y = medoid()
+    with pytest.raises(TrainingError, match="The loss became"):
+        small_ranker(FETA(width=8), optimizer="sgd", learning_rate=1e30, clip=None, schedule="constant").fit(X, y)
+
+
+def test_the_schedule_warms_up_and_decays_to_nothing():
+    plan = Plan(
+        steps=100, batch_size=1, optimizer="adamw", learning_rate=1.0, momentum=0.9, schedule="cosine", warmup=0.1,
+        weight_decay=0.0, l1=0.0, l2=0.0, clip=None, ema=None, evaluate_every=1, patience=None,
+        precision="float32", seed=0,
+    )  # fmt: skip
+    rates = [plan.rate(step) for step in range(100)]
+    assert rates[0] == pytest.approx(1 / 11)
+    assert rates[9] == pytest.approx(10 / 11)
+    assert max(rates) == rates[10] == 1.0
+    assert rates[-1] < 0.001
+    assert all(a <= b for a, b in zip(rates[:11], rates[1:11], strict=False))
+    assert all(a >= b for a, b in zip(rates[10:], rates[11:], strict=False))
+
+
+def test_penalties_shrink_the_weights():
+    X, y = medoid()
+
+    def size(**params) -> float:
+        model = small_ranker(ContextFree(width=8), weight_decay=0.0, ema=None, **params).fit(X, y)
+        return sum(np.abs(w).sum() for w in weights(model) if w.ndim > 1)
+
+    plain = size()
+    assert size(l1=0.01) < plain
+    assert size(l2=0.05) < plain
+
+
+def test_weighted_sets_pull_harder():
+    X, y = medoid()
+    flipped = np.concatenate([y, y.max() - y])
+    doubled = np.concatenate([X, X])
+    for trusted in (0, 1):
+        weight = np.repeat([1.0, 0.0] if trusted == 0 else [0.0, 1.0], len(X))
+        model = small_ranker(steps=200, validation=0).fit(doubled, flipped, sample_weight=weight)
+        assert (model.score(X, y) > 0.6) is (trusted == 0)
+
+
+def test_a_callable_may_return_the_mean_or_one_value_a_set():
+    X, y = medoid()
+    by_mean = small_ranker(loss=lambda s, r, m: hinge_ranking_loss(s, r, m).mean()).fit(X, y)
+    assert equal(by_mean, small_ranker().fit(X, y))
+    with pytest.raises(ParameterError, match="when sets are weighted"):
+        small_ranker(loss=lambda s, r, m: s.mean()).fit(X, y, sample_weight=np.ones(200))
+    with pytest.raises(ParameterError, match="one value for each of the 32 sets"):
+        small_ranker(loss=lambda s, r, m: s).fit(X, y)
+
+
+def test_packed_scores_come_in_the_order_of_the_objects():
+    sets = ragged()
+    scorer = FATE(width=4).build(3, torch.Generator().manual_seed(0)).eval()
+    packed = predict_packed(scorer, Resident(sets, CPU)).numpy()
+    for i, one in enumerate(sets):
+        objects = np.concatenate([one.objects, np.repeat(one.situation, len(one.objects), axis=0)], axis=1)
+        with torch.no_grad():
+            alone = scorer(torch.from_numpy(objects[None].astype(np.float32))).numpy()[0]
+        np.testing.assert_allclose(packed[sets.offsets[i] : sets.offsets[i + 1]], alone, atol=1e-5)
+
+
+def test_epochs_go_through_all_sets_in_another_order_each_time():
+    for sets in (ragged(), Sets.of(*medoid())):
+        data = Resident(sets, CPU)
+        first, second = (
+            torch.cat(data.epoch(32, np.random.default_rng([0, epoch]))).tolist() for epoch in (0, 1)
+        )
+        assert sorted(first) == sorted(second) == list(range(200))
+        assert first != second
+        assert len(data.epoch(32, np.random.default_rng(0))) == data.n_batches(32)
+
+
+def test_batches_of_huge_sets_hold_fewer_of_them(monkeypatch):
+    monkeypatch.setattr("entourage.training.BATCH_OBJECTS", 50)
+    assert {len(b) for b in Resident(Sets.of(*medoid()), CPU).epoch(32, np.random.default_rng(0))} == {10}
+    data = Resident(ragged(), CPU)
+    assert all(len(b) * int(data.sizes[b].max()) <= 50 for b in data.epoch(32, np.random.default_rng(0)))
+
+
+def test_mixed_precision_learns_too():
+    X, y = medoid()
+    model = small_ranker(precision="bfloat16", steps=150).fit(X, y)
+    assert model.score(X, y) > 0.6
+
+
+def test_the_progress_bar_is_shown_on_request(capsys):
+    X, y = medoid()
+    small_ranker(verbose=True).fit(X, y)
+    assert "60/60" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"steps": 0}, "steps needs a whole number"),
+        ({"epochs": 0}, "epochs needs a number above 0"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"optimizer": "adam"}, "did you mean 'adamw'"),
+        ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"precision": "float16"}, "Choose from 'float32', 'bfloat16'"),
+        ({"momentum": 1.0}, "below 1"),
+        ({"validation": 1.0}, "validation"),
+        ({"ema": 1.5}, "ema"),
+        ({"patience": 0}, "patience"),
+        ({"clip": 0}, "clip"),
+        ({"l1": -1}, "l1"),
+        ({"device": "gpu"}, "device='gpu' can't be used here"),
+        ({"random_state": -1}, "random_state"),
+        ({"net": FATE}, "did you mean FATE\\(\\)"),
+        ({"net": "fate"}, "net needs a net such as FATE"),
+    ],
+)
+def test_wrong_parameters_say_what_is_needed(params, message):
+    X, y = medoid(30)
+    with pytest.raises(ParameterError, match=message):
+        small_ranker().set_params(**params).fit(X, y)
