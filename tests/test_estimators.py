@@ -149,7 +149,7 @@ def test_a_net_of_ones_own_is_pickled_not_saved(tmp_path):
         pass
 
     model = quick(Mine(width=4)).fit(X, RANKS)
-    with pytest.raises(ModelFileError, match="this net is a Mine. Pickle"):
+    with pytest.raises(ModelFileError, match="this net is a Mine"):
         model.save(tmp_path / "m")
 
 
@@ -221,7 +221,11 @@ WRONG = [
     (lambda: quick().fit(np.where(X > 2, X, np.nan), RANKS), DataError, "Features must be finite"),
     (lambda: quick().fit(X, RANKS, sample_weight=[1.0]), ShapeError, "one entry a set"),
     (lambda: quick().fit(X, RANKS, sample_weight=-np.ones(200)), DataError, "none negative"),
-    (lambda: quick().fit(X, RANKS).predict(X[..., :1]), ShapeError, "fitted on 2 features; these sets have 1"),
+    (
+        lambda: quick().fit(X, RANKS).predict(X[..., :1]),
+        ShapeError,
+        "fitted on 2 features; these sets have 1",
+    ),
     (
         lambda: quick().fit(X, RANKS).predict(X, situation=np.ones((200, 1))),
         ShapeError,

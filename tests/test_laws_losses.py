@@ -23,7 +23,9 @@ def ranking(seed: int, n: int = 4, m: int = 5) -> tuple[torch.Tensor, torch.Tens
 def test_shuffling_the_objects_changes_nothing(loss, seed):
     scores, ranks, mask = ranking(seed)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(5))
-    torch.testing.assert_close(loss(scores[:, order], ranks[:, order], mask[:, order]), loss(scores, ranks, mask))
+    torch.testing.assert_close(
+        loss(scores[:, order], ranks[:, order], mask[:, order]), loss(scores, ranks, mask)
+    )
 
 
 @every_loss
@@ -35,7 +37,9 @@ def test_padding_changes_nothing(loss, seed):
     none = torch.zeros(4, 2, dtype=torch.bool)
     for pad_rank in (0.0, torch.nan):
         wider = loss(
-            torch.cat([scores, padding], 1), torch.cat([ranks, torch.full_like(padding, pad_rank)], 1), torch.cat([mask, none], 1)
+            torch.cat([scores, padding], 1),
+            torch.cat([ranks, torch.full_like(padding, pad_rank)], 1),
+            torch.cat([mask, none], 1),
         )
         torch.testing.assert_close(wider, loss(scores, ranks, mask))
 
@@ -48,7 +52,9 @@ def test_unranked_objects_take_no_part_whichever_way_they_are_written(loss, seed
     unranked = ranks.isnan()
     moved = torch.where(unranked, scores + 7.0, scores)
     torch.testing.assert_close(loss(moved, ranks, mask), loss(scores, ranks, mask))
-    torch.testing.assert_close(loss(scores, torch.where(unranked, -1.0, ranks), mask), loss(scores, ranks, mask))
+    torch.testing.assert_close(
+        loss(scores, torch.where(unranked, -1.0, ranks), mask), loss(scores, ranks, mask)
+    )
 
 
 @every_loss

@@ -45,7 +45,10 @@ def test_shuffling_the_objects_changes_nothing(metric, seed):
 @settings(max_examples=25, deadline=None)
 def test_padding_changes_nothing(metric, seed):
     scores, ranks, mask = tied_ranking(seed)
-    wider = [np.pad(a, ((0, 0), (0, 2)), constant_values=v) for a, v in [(scores, 9.0), (ranks, 0.0), (mask, False)]]
+    wider = [
+        np.pad(a, ((0, 0), (0, 2)), constant_values=v)
+        for a, v in [(scores, 9.0), (ranks, 0.0), (mask, False)]
+    ]
     np.testing.assert_allclose(metric(*wider, per_set=True), metric(scores, ranks, mask, per_set=True))
 
 
@@ -67,7 +70,8 @@ def test_unranked_objects_are_left_out(metric, seed):
 def test_only_the_order_of_the_scores_counts(metric, seed):
     scores, ranks, mask = tied_ranking(seed)
     np.testing.assert_allclose(
-        metric(scores**3 + 2 * scores - 5, ranks, mask, per_set=True), metric(scores, ranks, mask, per_set=True)
+        metric(scores**3 + 2 * scores - 5, ranks, mask, per_set=True),
+        metric(scores, ranks, mask, per_set=True),
     )
 
 
@@ -89,13 +93,17 @@ def test_the_true_order_is_worth_the_most_and_its_reverse_the_least(metric, seed
             assert (value[defined] >= worst[defined] - 1e-12).all()
 
 
-@pytest.mark.parametrize("name", sorted(set(METRICS) - TIED_SCORES_COUNT_AT_THEIR_WORST - {"zero_one_accuracy"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(METRICS) - TIED_SCORES_COUNT_AT_THEIR_WORST - {"zero_one_accuracy"})
+)
 @given(seed=seeds)
 @settings(max_examples=25, deadline=None)
 def test_tied_scores_count_on_average(name, seed):
     rng = np.random.default_rng(seed)
     ranks = rng.integers(0, 3, size=(1, 3))
-    assert METRICS[name](np.zeros((1, 3)), ranks) == pytest.approx(in_every_order(name, ranks).mean(), nan_ok=True)
+    assert METRICS[name](np.zeros((1, 3)), ranks) == pytest.approx(
+        in_every_order(name, ranks).mean(), nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("name", ["reciprocal_rank", "expected_reciprocal_rank", "zero_one_accuracy"])

@@ -109,13 +109,17 @@ def test_top1_worked_by_hand():
 
 def test_reciprocal_rank_worked_by_hand():
     assert reciprocal_rank([[1.0, 2.0, 3.0]], [[1, 0, 2]]) == 1 / 2
-    assert reciprocal_rank([[1.0, 2.0, 2.0]], [[1, 0, 2]]) == 1 / 2, "tied for first: on the last place of the tie"
+    assert reciprocal_rank([[1.0, 2.0, 2.0]], [[1, 0, 2]]) == 1 / 2, (
+        "tied for first: on the last place of the tie"
+    )
     assert reciprocal_rank([[1.0, 2.0, 3.0]], [[1, 0, 1]], worst=2) == 1, "all better than 2 are relevant"
 
 
 def test_expected_reciprocal_rank_worked_by_hand():
     # read: relevance 1 (chance 1/4), relevance 2 (3/4), relevance 0
-    assert expected_reciprocal_rank([[2.0, 3.0, 1.0]], [[0, 1, 2]]) == pytest.approx(1 / 4 + (3 / 4) * (3 / 4) / 2)
+    assert expected_reciprocal_rank([[2.0, 3.0, 1.0]], [[0, 1, 2]]) == pytest.approx(
+        1 / 4 + (3 / 4) * (3 / 4) / 2
+    )
     # grades 0...4 as ranks 4...0, read 3 then 4: chances 7/16 and 15/16
     value = expected_reciprocal_rank([[2.0, 1.0]], [[1, 0]], worst=4)
     assert value == pytest.approx(7 / 16 + (9 / 16) * (15 / 16) / 2)
@@ -131,4 +135,6 @@ def test_average_precision_worked_by_hand():
 def test_average_precision_equals_scikit_learns_with_ties(seed):
     scores, ranks = rankings(seed)
     for s, r in zip(scores, ranks, strict=True):
-        assert average_precision(s[None], r[None], worst=2) == pytest.approx(average_precision_score(r < 2, s))
+        assert average_precision(s[None], r[None], worst=2) == pytest.approx(
+            average_precision_score(r < 2, s)
+        )

@@ -41,7 +41,9 @@ def test_the_papers_example_reverses_a_preference():
     torch.testing.assert_close(q1, torch.tensor([[(0.7 + 0.5) / 2, (0.2 + 0.8) / 2, (0.5 + 0.2) / 2]]))
     torch.testing.assert_close(q2, torch.tensor([[(0.7 + 0.1) / 2, (0.2 + 0.9) / 2, (0.7 + 0.1) / 2]]))
     assert ranks_from_scores(q1.numpy().round(6)).tolist() == [[0, 1, 2]], "a before b before c"
-    assert ranks_from_scores(q2.numpy().round(6)).tolist() == [[1, 0, 1]], "b first, a and d tied (not a before d)"
+    assert ranks_from_scores(q2.numpy().round(6)).tolist() == [[1, 0, 1]], (
+        "b first, a and d tied (not a before d)"
+    )
 
 
 @pytest.mark.parametrize("include_self", [True, False])
@@ -133,7 +135,11 @@ def test_samples_are_seeded_by_the_net_and_fixed_in_evaluation():
 
 
 def test_linear_forms_are_linear():
-    for scorer in (build("context_free", {"depth": 0}), build("fate", {"depth": 0}), build("feta", {"depth": 0})):
+    for scorer in (
+        build("context_free", {"depth": 0}),
+        build("fate", {"depth": 0}),
+        build("feta", {"depth": 0}),
+    ):
         a, b = random_objects(1, 4, 3), random_objects(1, 4, 3, seed=1)
         midpoint = (scorer(a) + scorer(b)) / 2
         torch.testing.assert_close(scorer((a + b) / 2), midpoint)

@@ -157,7 +157,11 @@ WRONG = [
     (lambda: Sets.of(7), ShapeError, "list of \\(objects, features\\)"),
     (lambda: Sets.of([np.zeros((3, 2)), np.zeros((3, 1))]), ShapeError, "set 1 has shape \\(3, 1\\)"),
     (lambda: Sets.of([np.zeros((3, 2)), np.zeros((0, 2))]), DataError, "Set 1 holds no object"),
-    (lambda: Sets.of(np.zeros((2, 3, 1)), np.zeros((2, 2))), ShapeError, "shape \\(2, 3\\); got shape \\(2, 2\\)"),
+    (
+        lambda: Sets.of(np.zeros((2, 3, 1)), np.zeros((2, 2))),
+        ShapeError,
+        "shape \\(2, 3\\); got shape \\(2, 2\\)",
+    ),
     (lambda: Sets.of([np.zeros((3, 2))], [[0, 1]]), ShapeError, "Set 0 has 3 objects but 2 targets"),
     (lambda: Sets.of([np.zeros((3, 2))], [[0, 1, 2], [0]]), ShapeError, "1 sets came with the targets of 2"),
     (lambda: Sets.of(np.full((2, 2, 2), np.nan)), DataError, "set 0, object 0, feature 0 is nan"),

@@ -1,5 +1,7 @@
 """The training loop: what it learns, keeps, refuses, and how it goes on."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -51,7 +53,10 @@ class StopAt:
 
 RUNS = {
     "fate": (FATE(width=8), {}),
-    "sgd-batch-norm": (FATE(width=8, activation="relu", norm="batch"), {"optimizer": "sgd", "learning_rate": 0.05}),
+    "sgd-batch-norm": (
+        FATE(width=8, activation="relu", norm="batch"),
+        {"optimizer": "sgd", "learning_rate": 0.05},
+    ),
     "sampled-subcontexts": (FETA(width=4, order=2, max_subcontexts=2), {"ema": None}),
     "weighted-penalised": (ContextFree(width=8), {"l1": 1e-4, "l2": 1e-4}),
 }
@@ -66,7 +71,9 @@ def test_interrupted_and_resumed_equals_never_interrupted(net, params, stop, dat
     whole = small_ranker(net, **params).fit(X, y, sample_weight=weight)
     folder = tmp_path / "run"
     with pytest.warns(UserWarning, match=f"Interrupted in step {stop - 1} of 60.*fit again to go on"):
-        cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, **params).fit(X, y, sample_weight=weight)
+        cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, **params).fit(
+            X, y, sample_weight=weight
+        )
     assert cut.interrupted_
     resumed = small_ranker(net, loss=StopAt(-1), checkpoint=folder, **params).fit(X, y, sample_weight=weight)
     assert equal(resumed, whole)
@@ -83,7 +90,9 @@ def test_a_finished_run_found_in_its_folder_is_not_run_again(tmp_path):
     assert equal(first, again)
 
 
-@pytest.mark.parametrize("change", [{"learning_rate": 0.01}, {"random_state": 1}, {"net": FATE(width=9)}, {"loss": "logistic"}])
+@pytest.mark.parametrize(
+    "change", [{"learning_rate": 0.01}, {"random_state": 1}, {"net": FATE(width=9)}, {"loss": "logistic"}]
+)
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
     X, y = medoid()
     small_ranker(checkpoint=tmp_path).fit(X, y)
@@ -123,7 +132,7 @@ def test_a_loss_that_is_no_number_is_an_error_that_says_when(bad):
 
     X, y = medoid()
     model = small_ranker(loss=loss)
-    with pytest.raises(TrainingError, match="in step 7 of 60.*Lower the learning rate"):
+    with pytest.raises(TrainingError, match=r"in step 7 of 60.*Lower the learning rate"):
         model.fit(X, y)
     assert not hasattr(model, "scorer_"), "no garbage model is left behind"
 
@@ -131,13 +140,15 @@ def test_a_loss_that_is_no_number_is_an_error_that_says_when(bad):
 def test_an_exploding_run_is_an_error():
     X, y = medoid()
     with pytest.raises(TrainingError, match="The loss became"):
-        small_ranker(FETA(width=8), optimizer="sgd", learning_rate=1e30, clip=None, schedule="constant").fit(X, y)
+        small_ranker(FETA(width=8), optimizer="sgd", learning_rate=1e30, clip=None, schedule="constant").fit(
+            X, y
+        )
 
 
 def test_the_schedule_warms_up_and_decays_to_nothing():
     plan = Plan(
-        steps=100, batch_size=1, optimizer="adamw", learning_rate=1.0, momentum=0.9, schedule="cosine", warmup=0.1,
-        weight_decay=0.0, l1=0.0, l2=0.0, clip=None, ema=None, evaluate_every=1, patience=None,
+        steps=100, batch_size=1, optimizer="adamw", learning_rate=1.0, momentum=0.9, schedule="cosine",
+        warmup=0.1, weight_decay=0.0, l1=0.0, l2=0.0, clip=None, ema=None, evaluate_every=1, patience=None,
         precision="float32", seed=0,
     )  # fmt: skip
     rates = [plan.rate(step) for step in range(100)]
@@ -145,8 +156,8 @@ def test_the_schedule_warms_up_and_decays_to_nothing():
     assert rates[9] == pytest.approx(10 / 11)
     assert max(rates) == rates[10] == 1.0
     assert rates[-1] < 0.001
-    assert all(a <= b for a, b in zip(rates[:11], rates[1:11], strict=False))
-    assert all(a >= b for a, b in zip(rates[10:], rates[11:], strict=False))
+    assert all(a <= b for a, b in itertools.pairwise(rates))
+    assert all(a >= b for a, b in itertools.pairwise(rates))
 
 
 def test_penalties_shrink_the_weights():

@@ -20,7 +20,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # torch is imported when first needed, so that the command line starts at once
+def __getattr__(
+    name: str,
+) -> Any:  # torch is imported when first needed, so that the command line starts at once
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'entourage' has no attribute {name!r}")

@@ -58,10 +58,10 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> check_choice("loss", "hing", ["hinge", "logistic"])
+    >>> check_choice("norm", "bach", ["batch", "layer"])
     Traceback (most recent call last):
         ...
-    entourage.errors.ParameterError: loss='hing' is not known; did you mean 'hinge'? Choose from 'hinge', 'logistic'.
+    entourage.errors.ParameterError: norm='bach' is not known; did you mean 'batch'? Choose from ...
     """
     known = list(choices)
     if isinstance(value, str) and value in known:

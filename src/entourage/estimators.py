@@ -261,7 +261,9 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
             return sets, None
         weights = np.asarray(sample_weight, dtype=np.float64)
         if weights.shape != (len(sets),):
-            raise ShapeError(f"sample_weight needs one entry a set, shape {(len(sets),)}; got {weights.shape}.")
+            raise ShapeError(
+                f"sample_weight needs one entry a set, shape {(len(sets),)}; got {weights.shape}."
+            )
         if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
             raise DataError("Sample weights must be finite, none negative and not all 0.")
         return sets, weights / weights.mean()
@@ -274,7 +276,7 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _start(self, sets: Sets, seed: int) -> dict[str, Any]:
         """Build the net and learn how to standardise; nothing fitted is touched yet."""
-        net = FATE() if self.net is None else self.net
+        net: Any = FATE() if self.net is None else self.net
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
             raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
@@ -282,7 +284,9 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         if self.standardize:
             means = [part.mean(0, dtype=np.float64) for part in both]
             scales = [part.std(0, dtype=np.float64) for part in both]
-            scales = [np.where(s > 1e-12 * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)]
+            scales = [
+                np.where(s > 1e-12 * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)
+            ]
         else:
             means = [np.zeros(part.shape[1]) for part in both]
             scales = [np.ones(part.shape[1]) for part in both]
@@ -429,7 +433,9 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
         if not hasattr(self, "scorer_"):
-            raise NotFittedError(f"This {type(self).__name__} has not learnt anything yet: there is nothing to save.")
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learnt anything yet: there is nothing to save."
+            )
         net = FATE() if self.net is None else self.net
         names = {kind: name for name, kind in NETS.items()}
         if type(net) not in names:
@@ -470,9 +476,8 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class Ranker(SetEstimator):
-    __doc__ = (
-        """Ranks the objects of a set in each other's company.
+class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
+    __doc__ = """Ranks the objects of a set in each other's company.
 
     Examples
     --------
@@ -482,9 +487,7 @@ class Ranker(SetEstimator):
     >>> model = Ranker(FATE(width=16), steps=100, random_state=0).fit(X, ranks)
     >>> model.predict(X[:1]).shape
     (1, 5)
-    """
-        + (SetEstimator.__doc__ or "").partition("\n")[2]
-    )
+    """ + (SetEstimator.__doc__ or "").partition("\n")[2]
 
     task = Ranking
 
@@ -559,5 +562,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # run from a checkout that is not installed
         return "unknown"
-
-

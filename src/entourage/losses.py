@@ -44,7 +44,8 @@ Loss: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 def hinge_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
     r"""Average margin violation over the pairs whose true order is known.
 
-    .. math:: \frac{1}{|P|} \sum_{(i, j) \in P} \max(1 + s_j - s_i, 0), \quad P = \{(i, j) : \pi(i) < \pi(j)\}
+    .. math:: \frac{1}{|P|} \sum_{(i, j) \in P} \max(1 + s_j - s_i, 0),
+              \quad P = \{(i, j) : \pi(i) < \pi(j)\}
 
     It bounds the 0/1-ranking loss from above. (The paper prints :math:`1 + s_i - s_j`, which would
     reward the wrong order.)
@@ -61,7 +62,8 @@ def hinge_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
 def logistic_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
     r"""Average negative log-probability of the true order of a pair: the loss of RankNet.
 
-    .. math:: \frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{s_j - s_i}), \quad P = \{(i, j) : \pi(i) < \pi(j)\}
+    .. math:: \frac{1}{|P|} \sum_{(i, j) \in P} \log(1 + e^{s_j - s_i}),
+              \quad P = \{(i, j) : \pi(i) < \pi(j)\}
 
     Examples
     --------
@@ -92,7 +94,9 @@ def plackett_luce_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
     keys = torch.where(known, ranks.to(scores.dtype), torch.inf)
     order = keys.argsort(dim=1, descending=True, stable=True)  # unranked first, then the worst
     sorted_keys = keys.gather(1, order)
-    lowest = torch.finfo(scores.dtype).min / 4  # as good as -inf in a sum of exponentials, with a gradient of 0
+    lowest = (
+        torch.finfo(scores.dtype).min / 4
+    )  # as good as -inf in a sum of exponentials, with a gradient of 0
     sorted_scores = torch.where(known, scores, lowest).gather(1, order)
     up_to_here = F.pad(torch.logcumsumexp(sorted_scores, dim=1), (1, 0), value=lowest)  # (n, m + 1)
     # how many are strictly worse (or unranked): the start of one's group of ties

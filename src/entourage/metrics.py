@@ -44,8 +44,8 @@ __all__ = [
 ]
 
 Metric: TypeAlias = Callable[..., Any]
-Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[Any]
+Bools: TypeAlias = NDArray[Any]
 
 _CHUNK = 4_000_000  # pairs compared at a time
 
@@ -62,7 +62,7 @@ def zero_one_accuracy(
     >>> zero_one_accuracy([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]], [[0, 1, 2], [1, 0, 2]])
     0.5
     """
-    right, tied, ordered, _ = _count_pairs(*_check(scores, ranks, mask))
+    right, _tied, ordered, _ = _count_pairs(*_check(scores, ranks, mask))
     return _finish(np.where(right == ordered, 1.0, 0.0), ordered > 0, per_set)
 
 
@@ -241,7 +241,7 @@ def average_precision(
     per_set: bool = False,
     worst: float | None = None,
 ) -> Any:
-    """The mean, over the relevant objects, of the precision at their places.
+    """Average the precision at the places of the relevant objects.
 
     Relevant are the objects of the best rank or, where ``worst`` is given, all ranked better than
     that. Of tied scores each stands on the last place of its group, as in scikit-learn.
@@ -265,7 +265,7 @@ def expected_reciprocal_rank(
     per_set: bool = False,
     worst: float | None = None,
 ) -> Any:
-    """Expected reciprocal rank: one over the place at which a reader who goes down the list is satisfied.
+    """Average one over the place at which a reader going down the list is satisfied (ERR).
 
     An object of relevance g satisfies with probability ``(2^g - 1) / 2^worst``. Of tied scores the less
     relevant object is read first.
@@ -283,7 +283,7 @@ def expected_reciprocal_rank(
     still_reading = np.ones_like(chance)
     np.cumprod(1 - chance[:, :-1], axis=1, out=still_reading[:, 1:])
     values = (chance * still_reading / np.arange(1, s.shape[1] + 1)).sum(1)
-    return _finish(values, (relevance > 0).any(1), per_set)
+    return _finish(values, np.any(relevance > 0, axis=1), per_set)
 
 
 #: Every metric, by name.
@@ -334,7 +334,7 @@ def _finish(values: Floats, defined: Bools, per_set: bool) -> Any:
 
 
 def _count_pairs(s: Floats, r: Floats, known: Bools) -> tuple[Floats, Floats, Floats, Floats]:
-    """Count, in each set, the pairs of different true rank: in order, with tied scores, all; and those told apart."""
+    """Count the pairs of different true rank (in order, with tied scores, all) and of different score."""
     n, m = s.shape
     right, tied, ordered, apart = np.zeros((4, n))
     step = max(1, _CHUNK // max(1, m * m))
@@ -365,7 +365,7 @@ def _average_places(values: Floats, known: Bools) -> Floats:
 
 
 def _mean_within_ties(values: NDArray[Any], keys: Floats) -> Floats:
-    """Replace each value by the mean over the neighbours in its row with the same key (rows sorted by key)."""
+    """Replace each value by the mean over those in its row with the same key; rows are sorted by key."""
     n, m = keys.shape
     opens = np.ones((n, m), dtype=bool)
     opens[:, 1:] = keys[:, 1:] != keys[:, :-1]
@@ -374,16 +374,16 @@ def _mean_within_ties(values: NDArray[Any], keys: Floats) -> Floats:
     if opens.all():
         return flat.reshape(n, m)
     means = np.bincount(group, weights=flat) / np.bincount(group)
-    return means[group].reshape(n, m)
+    return np.asarray(means[group].reshape(n, m))
 
 
 def _last_places(s: Floats, among: Bools) -> Floats:
-    """How many of ``among`` score at least as high as each object: its place, 1 = first, last of its ties."""
+    """How many of ``among`` score at least as high: an object's place, 1 = first, the last of its ties."""
     n, m = s.shape
     keys = np.where(among, -s, np.inf)
     ordered = np.sort(keys, axis=1)
     if m * m * n <= _CHUNK:
-        return (ordered[:, None, :] <= -s[:, :, None]).sum(2).astype(np.float64)
+        return np.asarray((ordered[:, None, :] <= -s[:, :, None]).sum(2), dtype=np.float64)
     return np.stack(
         [np.searchsorted(row, -own, side="right") for row, own in zip(ordered, s, strict=True)]
     ).astype(np.float64)
@@ -392,11 +392,11 @@ def _last_places(s: Floats, among: Bools) -> Floats:
 def _orders_something(r: Floats, known: Bools) -> Bools:
     low = np.where(known, r, np.inf).min(1, initial=np.inf)
     high = np.where(known, r, -np.inf).max(1, initial=-np.inf)
-    return low < high
+    return np.asarray(low < high)
 
 
 def _best(r: Floats, known: Bools) -> Bools:
-    return known & (r == np.where(known, r, np.inf).min(1, keepdims=True, initial=np.inf))
+    return np.asarray(known & (r == np.where(known, r, np.inf).min(1, keepdims=True, initial=np.inf)))
 
 
 def _relevant(r: Floats, known: Bools, worst: float | None) -> tuple[Bools, Bools]:
@@ -404,7 +404,7 @@ def _relevant(r: Floats, known: Bools, worst: float | None) -> tuple[Bools, Bool
     if worst is None:
         return _best(r, known), _orders_something(r, known)
     relevant = known & (r < worst)
-    return relevant, relevant.any(1)
+    return relevant, np.asarray(relevant.any(1))
 
 
 def _relevance(r: Floats, known: Bools, worst: float | None) -> tuple[Floats, Floats]:

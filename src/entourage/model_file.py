@@ -24,7 +24,9 @@ MAGIC = b"entourage-file"
 FORMAT = 1
 
 
-def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def write(
+    path: str | os.PathLike[str], kind: str, content: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
     """Write ``content`` and ``tensors`` to ``path``, all or nothing.
 
     Parameters
@@ -48,7 +50,7 @@ def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any], tens
             file.flush()
             os.fsync(file.fileno())
         _like_a_new_file(scratch)
-        os.replace(scratch, target)
+        Path(scratch).replace(target)
     except OSError as error:
         raise ModelFileError(
             f"{target} can't be written: {error.strerror}. What was there before is untouched."

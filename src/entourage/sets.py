@@ -96,7 +96,7 @@ class Sets:
                 )
             return X if targets is None else X.with_targets(targets)
         if hasattr(X, "ndim") or hasattr(X, "__array__"):
-            return cls.from_array(X, targets, situation)
+            return cls.from_array(np.asarray(X), targets, situation)
         if isinstance(X, Sequence):
             return cls.from_list(X, targets, situation)
         raise ShapeError(
@@ -163,8 +163,8 @@ class Sets:
         return cls._trusted(
             np.concatenate([p.objects for p in parts]),
             _offsets(np.concatenate([p.sizes for p in parts])),
-            None if parts[0].targets is None else np.concatenate([p.targets for p in parts]),  # type: ignore[misc]
-            None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),  # type: ignore[misc]
+            None if parts[0].targets is None else np.concatenate([p.targets for p in parts]),
+            None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),
         )
 
     @classmethod

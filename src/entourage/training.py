@@ -9,6 +9,7 @@ import copy
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -181,10 +182,10 @@ class Resident:
             objects = torch.cat([objects, shared], dim=2)
         weights = None if self.weights is None else self.weights[chosen]
         if self.home != self.device:
-            objects, mask, targets, weights = (
-                None if t is None else t.to(self.device, non_blocking=True)
-                for t in (objects, mask, targets, weights)
-            )  # type: ignore[assignment]
+            objects = objects.to(self.device, non_blocking=True)
+            mask, targets, weights = (
+                None if t is None else t.to(self.device, non_blocking=True) for t in (mask, targets, weights)
+            )
         return Batch(objects, mask, targets, weights)
 
     def n_batches(self, batch_size: int) -> int:
@@ -197,7 +198,7 @@ class Resident:
         """Part the sets into shuffled batches."""
         if self.uniform_size is not None:
             order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
-            return list(order.split(self._sets_in_batch(batch_size)))
+            return list(torch.split(order, self._sets_in_batch(batch_size)))
         plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, rng=rng)
         return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
 
@@ -239,7 +240,7 @@ def train(
     *,
     evaluate: Callable[[Scorer], float] | None = None,
     optimizer_state: dict[str, Tensor] | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     fingerprint: str = "",
     progress: bool = False,
 ) -> Outcome:
@@ -386,9 +387,9 @@ class _Run:
             first = int(bad.int().argmax())
             step = self.step - len(values) + first + 1
             raise TrainingError(
-                f"The loss became {values[first].item()} in step {step} of {self.plan.steps} (learning rate "
-                f"{self.plan.rate(step - 1):.3g}); no model was kept. Lower the learning rate, clip gradients "
-                "harder (clip=0.1), or look for extreme features."
+                f"The loss became {values[first].item()} in step {step} of {self.plan.steps}, at a learning "
+                f"rate of {self.plan.rate(step - 1):.3g}; no model was kept. Lower the learning rate, clip "
+                "gradients harder (clip=0.1), or look for extreme features."
             )
         self.loss_sum += float(values.sum())
         self.loss_count += len(values)
@@ -437,7 +438,9 @@ class _Run:
 
     def save(self, path: Path, identity: str) -> None:
         """Write the whole state."""
-        tensors = _prefixed("net", self.scorer.state_dict()) | _prefixed("optimizer", self.optimizer_tensors())
+        tensors = _prefixed("net", self.scorer.state_dict()) | _prefixed(
+            "optimizer", self.optimizer_tensors()
+        )
         if self.average is not None:
             tensors |= _prefixed("average", self.average.state_dict())
         if self.best_weights is not None:

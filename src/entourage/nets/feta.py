@@ -105,9 +105,7 @@ class FETA(Net):
 
 
 class _FETAScorer(Scorer):
-    def __init__(
-        self, alone: MLP, pairs: MLP | None, higher: list[SubcontextMean], *, squash: bool
-    ) -> None:
+    def __init__(self, alone: MLP, pairs: MLP | None, higher: list[SubcontextMean], *, squash: bool) -> None:
         super().__init__()
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
         self.squash = squash

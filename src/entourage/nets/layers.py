@@ -1,5 +1,6 @@
 """What the nets are made of: dense layers whose first one can be split, and padding-blind normalisation."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -10,7 +11,9 @@ from entourage.errors import check_choice, check_number
 
 __all__ = ["ACTIVATIONS", "MLP", "NORMS", "MaskedBatchNorm", "object_tiles", "present"]
 
-TILE_OBJECTS = 16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
+TILE_OBJECTS = (
+    16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
+)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -101,7 +104,7 @@ class MLP(nn.Module):
         make_norm = NORMS[check_choice("norm", norm, NORMS)]
         sizes = [sum(self.parts), *[width] * depth, n_outputs]
         self.linears = nn.ModuleList(
-            _linear(n_in, n_out, activation, generator) for n_in, n_out in zip(sizes, sizes[1:], strict=False)
+            _linear(n_in, n_out, activation, generator) for n_in, n_out in itertools.pairwise(sizes)
         )
         self.norms = nn.ModuleList(make_norm(width) for _ in range(depth)) if make_norm else None
         self.statistics_need_all = norm == "batch" and depth > 0
@@ -133,7 +136,7 @@ class MLP(nn.Module):
 
 def _linear(n_in: int, n_out: int, activation: str, generator: torch.Generator) -> nn.Linear:
     """Return a linear map with variance-keeping weights (He; LeCun for SELU) from our own generator."""
-    linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)
+    linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)  # type: ignore[no-untyped-call]
     gain = 1.0 if activation == "selu" else 2.0
     with torch.no_grad():
         linear.weight.normal_(0.0, (gain / n_in) ** 0.5, generator=generator)

@@ -20,7 +20,7 @@ GRADIENT_NUMBERS = 2**26  # of all pairs together, above which training computes
 
 
 def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *, squash: bool) -> Scores:
-    """Average ``utility([x_i, x_j])`` over the others ``j != i`` of each object ``i``; 0 where there are none.
+    """Average ``utility([x_i, x_j])`` over the others ``j != i`` of each object; 0 where there are none.
 
     Parameters
     ----------
@@ -31,10 +31,7 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
     """
     n, m, _ = objects.shape
     left, right = utility.first(objects, objects)  # (n, m, h) each
-    if mask is None:
-        others = max(m - 1, 1)
-    else:
-        others = (mask.sum(1, keepdim=True) - 1).clamp(min=1)
+    others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
     hidden = left.shape[-1]
     if torch.is_grad_enabled():
         whole = n * m * m * hidden <= GRADIENT_NUMBERS
@@ -51,13 +48,13 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
         row_sums = []
         for i in range(0, m, rows):
             r = slice(i, i + rows)
-            total: Tensor | float = 0.0
+            total = left.new_zeros(left[s, r].shape[:2])
             for j in range(0, m, columns):
                 c = slice(j, j + columns)
-                masks = (None, None) if mask is None else (mask[s, r], mask[s, c])
-                total = total + _tile(utility, squash, left[s, r], right[s, c], *masks, i, j)
+                row_mask, column_mask = (None, None) if mask is None else (mask[s, r], mask[s, c])
+                total = total + _tile(utility, squash, left[s, r], right[s, c], row_mask, column_mask, i, j)
             row_sums.append(total)
-        result.append(torch.cat(row_sums, dim=1))  # type: ignore[arg-type]
+        result.append(torch.cat(row_sums, dim=1))
     return torch.cat(result) / others
 
 

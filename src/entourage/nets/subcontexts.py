@@ -61,7 +61,9 @@ class SubcontextMean(torch.nn.Module):
         order = torch.where(there, key, torch.inf).argsort(dim=1, stable=True)  # padding comes last
         ordered = objects.gather(1, order[:, :, None].expand_as(objects))
         sizes = there.sum(1)
-        exact = torch.tensor([comb(max(size - 1, 0), self.k) <= self.max_subcontexts for size in sizes.tolist()])
+        exact = torch.tensor(
+            [comb(max(size - 1, 0), self.k) <= self.max_subcontexts for size in sizes.tolist()]
+        )
         exact = exact.to(objects.device)
         means = objects.new_zeros(n, m)
         if exact.any():
@@ -104,7 +106,7 @@ class SubcontextMean(torch.nn.Module):
             return total / count.clamp(min=1)
         step = max(1, (GRADIENT_NUMBERS // 8 if gradients else TILE_NUMBERS) // per_subcontext)
         total, count = objects.new_zeros(n, m), objects.new_zeros(n, 1)
-        for some in shifts.split(step, dim=1):
+        for some in torch.split(shifts, step, dim=1):
             arguments = (own, context, sizes, some)
             if gradients:
                 part = checkpoint(self._sum, *arguments, use_reentrant=False, preserve_rng_state=False)

@@ -1,0 +1,1 @@
+"""Runs of what the paper claims, and of the demonstration."""

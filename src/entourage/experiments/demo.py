@@ -1,0 +1,259 @@
+"""The demonstration: three nets on the medoid task, and a preference that turns round."""
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from entourage import __version__
+from entourage.data.synthetic import make_medoid, medoid_distances
+from entourage.estimators import Ranker
+from entourage.experiments.paper import read_claims
+from entourage.metrics import METRICS
+from entourage.nets import FATE, FETA, ContextFree, Net
+from entourage.ranks import ranks_from_scores
+from entourage.report import Section, Table, write_report
+
+__all__ = ["METRIC_NAMES", "Result", "Reversal", "run_demo"]
+
+METRIC_NAMES = {
+    "spearman": "Spearman",
+    "ranking_accuracy": "0/1-ranking accuracy",
+    "zero_one_accuracy": "0/1-accuracy",
+}
+NETS: list[tuple[str, str, Net, str]] = [  # what it is, its row in the paper's table, the net, its loss
+    ("context-free", "RankNet", ContextFree(), "logistic"),
+    ("FETA", "FETA-Net", FETA(), "hinge"),
+    ("FATE", "FATE-Net", FATE(), "hinge"),
+]
+
+
+@dataclass
+class Result:
+    """A trained model and what it is worth on fresh sets, beside what was published."""
+
+    name: str
+    row: str
+    model: Ranker
+    seconds: float
+    ours: dict[str, float]
+    published: dict[str, float]
+
+
+@dataclass
+class Reversal:
+    """A set in which adding one object turns a preference round, in truth and in the model's eyes."""
+
+    points: NDArray[np.float32]  # (5, 2); the last is the added one
+    a: int
+    b: int
+    before: NDArray[np.int64]  # the model's ranks of the first four
+    after: NDArray[np.int64]  # and of all five
+    true_share: float  # how often a pair's true order turns round when an object is added
+    found: dict[str, float]  # in which share of these the model turns round with it, for each model
+
+
+def run_demo(
+    folder: Path,
+    *,
+    n_train: int = 10_000,
+    n_test: int = 20_000,
+    steps: int | None = None,
+    seed: int = 0,
+    verbose: bool = True,
+    announce: Callable[[str], None] = lambda text: None,
+) -> tuple[list[Result], Reversal]:
+    """Train, judge on fresh sets, look for a preference that turns round, and write pictures and a report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    train_seed, test_seed, search_seed = np.random.SeedSequence(seed).spawn(3)
+    train, test, search = (np.random.default_rng(s) for s in (train_seed, test_seed, search_seed))
+    X, ranks = make_medoid(n_train, random_state=train)
+    X_test, ranks_test = make_medoid(n_test, random_state=test)
+    claims = read_claims("table1")["tasks"]["medoid"]["published"]
+    results = []
+    for name, row, net, loss in NETS:
+        announce(name)
+        model = Ranker(net, loss=loss, random_state=seed, verbose=verbose)
+        if steps is not None:
+            model.set_params(steps=steps)
+        start = time.perf_counter()
+        model.fit(X, ranks)
+        seconds = time.perf_counter() - start
+        scores = model.predict_scores(X_test)
+        results.append(
+            Result(
+                name=name,
+                row=row,
+                model=model,
+                seconds=seconds,
+                ours={metric: METRICS[metric](scores, ranks_test) for metric in METRIC_NAMES},
+                published={metric: claims[metric][row]["mean"] for metric in METRIC_NAMES},
+            )
+        )
+    reversal = find_reversal({r.name: r.model for r in results}, n_test, search)
+    _write(folder, results, reversal, n_train, n_test, seed)
+    return results, reversal
+
+
+def find_reversal(models: dict[str, Ranker], n_sets: int, rng: np.random.Generator) -> Reversal:
+    """Add a fifth point to sets of four and see whose order turns round: in truth, and for each model."""
+    X = make_medoid(n_sets, random_state=rng)[0]
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    left, right = np.array(pairs).T
+
+    def gaps(scores: NDArray[Any]) -> NDArray[Any]:
+        return scores[:, left] - scores[:, right]  # (n, 6): above 0 where a is before b
+
+    truth = [gaps(-medoid_distances(X[:, :4])), gaps(-medoid_distances(X)[:, :4])]
+    turned = (truth[0] * truth[1]) < 0  # (n, 6)
+    found, best = {}, None
+    for name, model in models.items():
+        four, five = model.predict_scores(X[:, :4]), model.predict_scores(X)
+        guess = [gaps(four), gaps(five[:, :4])]
+        agrees = turned & ((guess[0] * truth[0]) > 0) & ((guess[1] * truth[1]) > 0)
+        found[name] = float(agrees.sum() / turned.sum())
+        best = (four, five, guess, agrees)  # the last model's are shown
+    four, five, guess, agrees = best  # type: ignore[misc]
+    # Show the case in which the model is surest and both of its rankings are right throughout.
+    before, after = ranks_from_scores(four), ranks_from_scores(five)
+    right_before = (before == ranks_from_scores(-medoid_distances(X[:, :4]))).all(1)
+    right_after = (after == ranks_from_scores(-medoid_distances(X))).all(1)
+    sure = np.minimum(np.abs(guess[0]), np.abs(guess[1]))
+    sure = np.where(agrees, sure + 1e3 * (right_before & right_after)[:, None], -1.0)
+    i, pair = np.unravel_index(int(sure.argmax()), sure.shape)
+    a, b = pairs[int(pair)]
+    if before[i, a] > before[i, b]:
+        a, b = b, a
+    return Reversal(X[i], a, b, before[i], after[i], float(turned.mean()), found)
+
+
+def _write(
+    folder: Path, results: list[Result], reversal: Reversal, n_train: int, n_test: int, seed: int
+) -> None:
+    _draw_reversal(folder / "reversal.png", reversal)
+    _draw_curves(folder / "curves.png", results)
+    best = {metric: max(r.ours[metric] for r in results) for metric in METRIC_NAMES}
+    rows: list[list[str | tuple[str, str]]] = []
+    for r in results:
+        row: list[str | tuple[str, str]] = [r.name]
+        for metric in METRIC_NAMES:
+            ours = f"{r.ours[metric]:.3f}"
+            row += [(ours, "best") if r.ours[metric] == best[metric] else ours, f"{r.published[metric]:.3f}"]
+        rows.append([*row, f"{r.seconds:.0f} s"])
+    header = ["net"] + [c for name in METRIC_NAMES.values() for c in (name, "paper")] + ["training"]
+    shown = results[-1].name
+    write_report(
+        folder / "report.html",
+        "Ranking in company: the medoid task",
+        f"Points are ranked by their distance to the medoid of their set, so the right order of two points depends "
+        f"on all the others. Trained on {n_train:,} sets of 5 points, judged on {n_test:,} fresh ones.",
+        [
+            Section("What each net learns", table=Table(header, rows)),
+            Section(
+                "A preference that turns round",
+                f"When a fifth point joins four, {reversal.true_share:.1%} of all pairs change their true order. "
+                + " ".join(
+                    f"{name} follows in {share:.1%} of these." for name, share in reversal.found.items()
+                )
+                + f" A context-free net can't. Below, a case in which {shown} is sure and right.",
+                pictures=[
+                    (
+                        folder / "reversal.png",
+                        f"One set, ranked by {shown}: adding the star turns A before B into B before A.",
+                    )
+                ],
+            ),
+            Section(
+                "Learning curves",
+                pictures=[(folder / "curves.png", "0/1-ranking accuracy on the sets held out in training.")],
+            ),
+            Section(
+                "Settings",
+                table=Table(
+                    ["what", "value"],
+                    [
+                        *[[r.name, repr(r.model).replace("\n", " ")] for r in results],
+                        ["seed", str(seed)],
+                        [
+                            "entourage, torch, Python",
+                            f"{__version__}, {torch.__version__}, {platform.python_version()}",
+                        ],
+                        [
+                            "machine",
+                            f"{platform.machine()}, {torch.get_num_threads()} threads, {results[0].model.device}",
+                        ],
+                    ],
+                ),
+            ),
+        ],
+    )
+
+
+def _draw_reversal(path: Path, reversal: Reversal) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.6), dpi=150, layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    ink = {reversal.a: "#b3261e", reversal.b: "#1f5fbf"}
+    names = {reversal.a: "A", reversal.b: "B"}
+    panels = [
+        (axes[0], 4, reversal.before, "Four points: A before B"),
+        (axes[1], 5, reversal.after, "One more point: B before A"),
+    ]
+    for axis, size, ranks, title in panels:
+        for i in range(size):
+            x, y = reversal.points[i]
+            color = ink.get(i, "#8a94a3")
+            axis.scatter(x, y, s=420 if i == 4 else 170, marker="*" if i == 4 else "o", color=color, zorder=2)
+            label = f"{names[i]}: {ranks[i] + 1}" if i in names else f"{ranks[i] + 1}"
+            axis.annotate(
+                label,
+                (x, y),
+                xytext=(0, 13),
+                textcoords="offset points",
+                ha="center",
+                color=color if i in names else "#3a4350",
+                fontweight="bold" if i in names else "normal",
+                fontsize=12,
+            )
+        axis.set_title(title, loc="left", fontsize=13)
+        axis.set_aspect("equal")
+        axis.set_xlim(-0.08, 1.08)
+        axis.set_ylim(-0.08, 1.12)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        for side in axis.spines.values():
+            side.set_color("#d9dee5")
+    figure.savefig(path)
+
+
+def _draw_curves(path: Path, results: list[Result]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.6), dpi=150, layout="constrained")
+    axis = figure.subplots()
+    for result, color in zip(results, ["#8a94a3", "#1f5fbf", "#b3261e"], strict=True):
+        history = [row for row in result.model.history_ if "score" in row]
+        if not history:
+            continue
+        steps, scores = [row["step"] for row in history], [row["score"] for row in history]
+        axis.plot(steps, scores, color=color, linewidth=2)
+        axis.annotate(
+            result.name,
+            (steps[-1], scores[-1]),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=color,
+        )
+    axis.set_xlabel("training steps")
+    axis.set_ylabel("0/1-ranking accuracy")
+    axis.margins(x=0.16)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
