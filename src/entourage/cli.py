@@ -51,7 +51,7 @@ def demo(
     train_sets: Annotated[int, typer.Option(min=100, help="How many sets to learn from.")] = 10_000,
     test_sets: Annotated[int, typer.Option(min=1000, help="How many fresh sets to judge by.")] = 20_000,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Training steps of each net; the default is full.")
+        int | None, typer.Option(min=1, help="Training steps of each net; by default 4,000.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
 ) -> None:
@@ -64,6 +64,7 @@ def demo(
     from entourage.report import require_report
 
     require_report()
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from entourage.experiments.demo import METRIC_NAMES, run_demo
@@ -78,7 +79,12 @@ def demo(
         verbose=console.is_terminal,
         announce=lambda name: console.print(f"Training the {name} net on {train_sets:,} sets of 5 points"),
     )
-    table = Table(title=f"Medoid task, {test_sets:,} fresh sets", title_justify="left")
+    table = Table(
+        title=f"Medoid task, {test_sets:,} fresh sets",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("net")
     for name in METRIC_NAMES.values():
         table.add_column(name, justify="right")
@@ -89,9 +95,9 @@ def demo(
         table.add_row(r.name, *cells, f"{r.seconds:.0f} s")
     console.print(table)
     console.print(
-        f"When a point is added, {reversal.true_share:.1%} of all pairs turn round; followed by "
-        + ", ".join(f"{name} in {share:.1%}" for name, share in reversal.found.items())
-        + " of these."
+        f"When a point is added, {reversal.true_share:.1%} of all pairs turn round. Of these turns, "
+        + ", ".join(f"{name} follows {share:.1%}" for name, share in reversal.found.items())
+        + "."
     )
     console.print(f"Report: {out / 'report.html'}", soft_wrap=True)
 

@@ -6,18 +6,21 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from entourage.errors import UserError
 
-__all__ = ["Section", "Table", "require_report", "write_report", "write_text"]
+__all__ = ["Cell", "Section", "Table", "make_folder", "require_report", "write_report", "write_text"]
+
+Cell: TypeAlias = str | tuple[str, str]
 
 
 @dataclass
 class Table:
-    """Rows under a header; a cell may be given as (text, "best") to stand out."""
+    """Rows under a header; a cell may be (text, "best") to stand out, or (text, "text") to stand left."""
 
     header: list[str]
-    rows: list[list[str | tuple[str, str]]]
+    rows: list[list[Cell]]
 
 
 @dataclass
@@ -48,6 +51,14 @@ def write_report(path: str | os.PathLike[str], title: str, lead: str, sections: 
     write_text(path, environment.from_string(_PAGE).render(title=title, lead=lead, sections=sections))
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for results, or say why there can be none."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path} can't be made a folder for results: {error.strerror}.") from error
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, all or nothing."""
     target = Path(path)
@@ -67,7 +78,8 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ title }}</title>
 <style>
-:root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #d9dee5; --paper: #fff; --best: #0b6e4f; }
+:root { color-scheme: light dark;
+        --ink: #1c2430; --soft: #5b6675; --line: #d9dee5; --paper: #fff; --best: #0b6e4f; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e9ee; --soft: #9aa5b4; --line: #333c48; --paper: #14181f; --best: #5fd3a6; }
 }
@@ -77,7 +89,9 @@ h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.2rem; font-size: 
 .lead, figcaption { color: var(--soft); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line);
+         text-align: right; vertical-align: bottom; }
+td.text { text-align: left; }
 th:first-child, td:first-child { text-align: left; }
 td.best { font-weight: 700; color: var(--best); }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; border-radius: 6px; background: #fff; }

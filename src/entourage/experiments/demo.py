@@ -18,14 +18,14 @@ from entourage.experiments.paper import read_claims
 from entourage.metrics import METRICS
 from entourage.nets import FATE, FETA, ContextFree, Net
 from entourage.ranks import ranks_from_scores
-from entourage.report import Section, Table, write_report
+from entourage.report import Cell, Section, Table, make_folder, write_report
 
 __all__ = ["METRIC_NAMES", "Result", "Reversal", "run_demo"]
 
 METRIC_NAMES = {
     "spearman": "Spearman",
-    "ranking_accuracy": "0/1-ranking accuracy",
-    "zero_one_accuracy": "0/1-accuracy",
+    "ranking_accuracy": "ranking accuracy",
+    "zero_one_accuracy": "0/1 accuracy",
 }
 NETS: list[tuple[str, str, Net, str]] = [  # what it is, its row in the paper's table, the net, its loss
     ("context-free", "RankNet", ContextFree(), "logistic"),
@@ -70,7 +70,7 @@ def run_demo(
     announce: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Result], Reversal]:
     """Train, judge on fresh sets, look for a preference that turns round, and write pictures and a report."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     train_seed, test_seed, search_seed = np.random.SeedSequence(seed).spawn(3)
     train, test, search = (np.random.default_rng(s) for s in (train_seed, test_seed, search_seed))
     X, ranks = make_medoid(n_train, random_state=train)
@@ -108,7 +108,8 @@ def find_reversal(models: dict[str, Ranker], n_sets: int, rng: np.random.Generat
     left, right = np.array(pairs).T
 
     def gaps(scores: NDArray[Any]) -> NDArray[Any]:
-        return scores[:, left] - scores[:, right]  # (n, 6): above 0 where a is before b
+        gap: NDArray[Any] = scores[:, left] - scores[:, right]  # (n, 6): above 0 where a is before b
+        return gap
 
     truth = [gaps(-medoid_distances(X[:, :4])), gaps(-medoid_distances(X)[:, :4])]
     turned = (truth[0] * truth[1]) < 0  # (n, 6)
@@ -139,29 +140,36 @@ def _write(
     _draw_reversal(folder / "reversal.png", reversal)
     _draw_curves(folder / "curves.png", results)
     best = {metric: max(r.ours[metric] for r in results) for metric in METRIC_NAMES}
-    rows: list[list[str | tuple[str, str]]] = []
+    rows: list[list[Cell]] = []
     for r in results:
-        row: list[str | tuple[str, str]] = [r.name]
+        row: list[Cell] = [r.name]
         for metric in METRIC_NAMES:
             ours = f"{r.ours[metric]:.3f}"
             row += [(ours, "best") if r.ours[metric] == best[metric] else ours, f"{r.published[metric]:.3f}"]
         rows.append([*row, f"{r.seconds:.0f} s"])
     header = ["net"] + [c for name in METRIC_NAMES.values() for c in (name, "paper")] + ["training"]
+    follows = ", ".join(f"{name} follows {share:.1%}" for name, share in reversal.found.items())
     shown = results[-1].name
+    device = next(results[0].model.scorer_.parameters()).device.type
+    settings: list[list[Cell]] = [[r.name, (" ".join(repr(r.model).split()), "text")] for r in results]
+    settings += [
+        ["seed", (str(seed), "text")],
+        ["entourage", (__version__, "text")],
+        ["torch, Python", (f"{torch.__version__}, {platform.python_version()}", "text")],
+        ["machine", (f"{platform.machine()}, {torch.get_num_threads()} threads, {device}", "text")],
+    ]
     write_report(
         folder / "report.html",
         "Ranking in company: the medoid task",
-        f"Points are ranked by their distance to the medoid of their set, so the right order of two points depends "
+        "Points are ranked by their distance to the medoid of their set, so the right order of two depends "
         f"on all the others. Trained on {n_train:,} sets of 5 points, judged on {n_test:,} fresh ones.",
         [
             Section("What each net learns", table=Table(header, rows)),
             Section(
                 "A preference that turns round",
-                f"When a fifth point joins four, {reversal.true_share:.1%} of all pairs change their true order. "
-                + " ".join(
-                    f"{name} follows in {share:.1%} of these." for name, share in reversal.found.items()
-                )
-                + f" A context-free net can't. Below, a case in which {shown} is sure and right.",
+                f"When a fifth point joins four, {reversal.true_share:.1%} of all pairs change their true "
+                f"order. Of these turns, {follows}: a context-free net can't. Below, a case in which {shown} "
+                "is sure and right.",
                 pictures=[
                     (
                         folder / "reversal.png",
@@ -173,24 +181,7 @@ def _write(
                 "Learning curves",
                 pictures=[(folder / "curves.png", "0/1-ranking accuracy on the sets held out in training.")],
             ),
-            Section(
-                "Settings",
-                table=Table(
-                    ["what", "value"],
-                    [
-                        *[[r.name, repr(r.model).replace("\n", " ")] for r in results],
-                        ["seed", str(seed)],
-                        [
-                            "entourage, torch, Python",
-                            f"{__version__}, {torch.__version__}, {platform.python_version()}",
-                        ],
-                        [
-                            "machine",
-                            f"{platform.machine()}, {torch.get_num_threads()} threads, {results[0].model.device}",
-                        ],
-                    ],
-                ),
-            ),
+            Section("Settings", table=Table(["what", "value"], settings)),
         ],
     )
 
