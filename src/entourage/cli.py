@@ -55,11 +55,12 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
 ) -> None:
-    """Learn the medoid task with three nets and compare with the paper (about two minutes on two cores).
+    """Learn the medoid task with three nets and compare with the paper (two minutes on two cores).
 
-    Points are ranked by their distance to the medoid of their set. A context-free net, which scores each point
-    alone, can't learn that; FETA and FATE, which see the others, can. Prints a table beside the paper's
-    figures and writes report.html with a picture of one set in which adding a point turns a preference round.
+    Points are ranked by their distance to the medoid of their set. A context-free net, which scores each
+    point alone, can't learn that; FETA and FATE, which see the others, can. Prints a table beside the
+    paper's figures and writes report.html, with a picture of a set in which adding one point turns a
+    preference round.
     """
     from entourage.report import require_report
 
@@ -84,8 +85,9 @@ def demo(
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
-    table.add_column("net")
+    table.add_column("net", no_wrap=True)
     for name in METRIC_NAMES.values():
         table.add_column(name, justify="right")
         table.add_column("paper", justify="right", style="dim")

@@ -300,10 +300,13 @@ class _Run:
         evaluate: Callable[[Scorer], float] | None,
     ) -> None:
         self.scorer, self.loss, self.data, self.plan, self.evaluate = scorer, loss, data, plan, evaluate
-        self.parameters = [p for p in scorer.parameters() if p.requires_grad]
+        self.parameters: list[Tensor] = list(scorer.parameters())
         self.matrices = [p for p in self.parameters if p.ndim > 1]
         self.optimizer = _optimizer(self.parameters, self.matrices, plan)
         self.average = copy.deepcopy(scorer) if plan.ema is not None else None
+        if self.average is not None:
+            self.averages: list[Tensor] = list(self.average.parameters())
+            self.buffers = list(zip(self.average.buffers(), scorer.buffers(), strict=True))
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum, self.loss_count = 0.0, 0  # since the last evaluation
@@ -344,7 +347,8 @@ class _Run:
         plan, rate = self.plan, self.plan.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.scorer.train()
+        if not self.scorer.training:
+            self.scorer.train()
         with _autocast(self.data.device, plan.precision):
             scores = self.scorer(batch.objects, batch.mask)
         value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
@@ -374,9 +378,8 @@ class _Run:
     @torch.no_grad()
     def follow(self, decay: float) -> None:
         """Move the average of the weights a little towards the present ones."""
-        averages = list(self.average.parameters())  # type: ignore[union-attr]
-        torch._foreach_lerp_(averages, list(self.scorer.parameters()), 1 - decay)
-        for old, new in zip(self.average.buffers(), self.scorer.buffers(), strict=True):  # type: ignore[union-attr]
+        torch._foreach_lerp_(self.averages, self.parameters, 1 - decay)
+        for old, new in self.buffers:
             old.copy_(new)
 
     def look(self) -> None:

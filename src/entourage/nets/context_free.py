@@ -4,7 +4,7 @@ import torch
 
 from entourage.axes import Mask, Objects, Scores
 from entourage.nets.base import Net, Scorer
-from entourage.nets.layers import MLP, object_tiles, present
+from entourage.nets.layers import MLP, present, score_in_tiles
 
 __all__ = ["ContextFree"]
 
@@ -60,6 +60,4 @@ class _ContextFreeScorer(Scorer):
         self.utility = utility
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        tiles = object_tiles(*objects.shape[:2])
-        scores = [self.utility(objects[:, t], None if mask is None else mask[:, t]) for t in tiles]
-        return present(torch.cat(scores, dim=1).squeeze(-1), mask)  # (n, m)
+        return present(score_in_tiles(self.utility, objects, mask), mask)

@@ -6,7 +6,7 @@ from torch import Tensor
 from entourage.axes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
-from entourage.nets.layers import MLP, object_tiles, present
+from entourage.nets.layers import MLP, object_tiles, present, score_in_tiles
 
 __all__ = ["FATE"]
 
@@ -67,6 +67,8 @@ class FATE(Net):
 
     def build(self, n_features: int, generator: torch.Generator) -> Scorer:
         """Make the module."""
+        check_number("width", self.width, least=1, whole=True)
+        check_number("depth", self.depth, least=0, whole=True)
         size = self.width if self.embedding_size is None else self.embedding_size
         check_number("embedding_size", size, least=1, whole=True)
         embedding_depth = self.depth if self.embedding_depth is None else self.embedding_depth
@@ -91,22 +93,22 @@ class _FATEScorer(Scorer):
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         n, m, _ = objects.shape
-        tiles = [(objects[:, t], None if mask is None else mask[:, t]) for t in object_tiles(n, m)]
-        embedded = [self._embed(*tile) for tile in tiles] if len(tiles) == 1 else None
-        parts = embedded if embedded is not None else (self._embed(*tile) for tile in tiles)
-        total = sum(part.sum(1, keepdim=True) for part in parts)  # (n, 1, k)
+        total: Tensor | float = 0.0
+        for _, some, there in object_tiles(objects, mask):
+            embedded = self._embed(some, there)  # kept where one tile holds all, else done again below
+            total = total + embedded.sum(1, keepdim=True)  # (n, 1, k)
         size = torch.full((n, 1, 1), m, device=objects.device) if mask is None else mask.sum(1)[:, None, None]
-        scores = []
-        for tile in tiles:
+
+        def evaluate(some: Tensor, there: Tensor | None) -> Tensor:
             if self.include_self:
                 context = total / size.clamp(min=1)  # (n, 1, k)
             else:
-                own = self._embed(*tile) if embedded is None else embedded[0]
-                context = (total - own) / (size - 1).clamp(min=1)  # (n, m, k)
-                context = torch.where(size > 1, context, 0.0)
-            own_part, context_part = self.joint.first(tile[0], context)
-            scores.append(self.joint.after_first(own_part + context_part, tile[1]))
-        return present(torch.cat(scores, dim=1).squeeze(-1), mask)  # (n, m)
+                own = embedded if some is objects else self._embed(some, there)
+                context = torch.where(size > 1, (total - own) / (size - 1).clamp(min=1), 0.0)  # (n, m, k)
+            own_part, context_part = self.joint.first(some, context)
+            return self.joint.after_first(own_part + context_part, there)
+
+        return present(score_in_tiles(evaluate, objects, mask), mask)
 
     def _embed(self, objects: Objects, mask: Mask | None) -> Hidden:
         embedded: Tensor = self.embedding(objects, mask)

@@ -6,7 +6,7 @@ from torch import nn
 from entourage.axes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
-from entourage.nets.layers import MLP, object_tiles, present
+from entourage.nets.layers import MLP, present, score_in_tiles
 from entourage.nets.pairs import mean_over_others
 from entourage.nets.subcontexts import SubcontextMean
 
@@ -111,9 +111,7 @@ class _FETAScorer(Scorer):
         self.squash = squash
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        tiles = object_tiles(*objects.shape[:2])
-        parts = [self.alone(objects[:, t], None if mask is None else mask[:, t]) for t in tiles]
-        scores = torch.cat(parts, dim=1).squeeze(-1)  # (n, m)
+        scores = score_in_tiles(self.alone, objects, mask)
         if self.pairs is not None:
             scores = scores + mean_over_others(self.pairs, objects, mask, squash=self.squash)
         for subcontexts in self.higher:

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from entourage.errors import check_choice, check_number
 
-__all__ = ["ACTIVATIONS", "MLP", "NORMS", "MaskedBatchNorm", "object_tiles", "present"]
+__all__ = ["ACTIVATIONS", "MLP", "NORMS", "MaskedBatchNorm", "object_tiles", "present", "score_in_tiles"]
 
 TILE_OBJECTS = (
     16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
@@ -144,11 +144,30 @@ def _linear(n_in: int, n_out: int, activation: str, generator: torch.Generator) 
     return linear
 
 
-def object_tiles(n_sets: int, n_objects: int) -> Iterator[slice]:
+def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
     """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
-    step = n_objects if torch.is_grad_enabled() else max(1, TILE_OBJECTS // n_sets)
-    for start in range(0, n_objects, step):
-        yield slice(start, start + step)
+    n, m, _ = objects.shape
+    step = m if torch.is_grad_enabled() else max(1, TILE_OBJECTS // n)
+    for start in range(0, m, step):
+        tile = slice(start, start + step)
+        yield tile, objects[:, tile], None if mask is None else mask[:, tile]
+
+
+def score_in_tiles(
+    utility: Callable[[Tensor, Tensor | None], Tensor], objects: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Apply ``utility``, ``(n, t, d)`` to ``(n, t, 1)``, to all objects, tile by tile: ``(n, m)``.
+
+    Tiles are written into one array: many small results that outlive large temporaries would leave the heap
+    in pieces, and memory would grow with the set after all.
+    """
+    tiles = list(object_tiles(objects, mask))
+    if len(tiles) == 1:
+        return utility(objects, mask).squeeze(-1)
+    scores = objects.new_empty(objects.shape[:2])
+    for tile, some, there in tiles:
+        scores[:, tile] = utility(some, there).squeeze(-1)
+    return scores
 
 
 def present(scores: Tensor, mask: Tensor | None) -> Tensor:
