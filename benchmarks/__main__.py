@@ -54,6 +54,7 @@ def training_epoch(name: str, net: object) -> Row:
     ours, reference = in_turns(
         lambda: train(scorer, hinge_ranking_loss, data, plan),
         lambda: hand_written_epoch(plain, optimizer, objects, targets, 256),
+        repeats=21,
     )
     return Row(
         f"training epoch, {name}, 10,000 sets of 5",

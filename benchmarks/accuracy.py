@@ -1,7 +1,7 @@
-"""What the defaults reach on the medoid task: ``python -m benchmarks.accuracy [--seeds 5] [--device cuda] [--all]``.
+"""What the defaults reach on the medoid task: ``python -m benchmarks.accuracy [--seeds 5] [--all]``.
 
-Trains on 10,000 sets of 5 points in the plane and judges on 20,000 fresh ones, anew for each seed. Prints mean
-and standard deviation beside the paper's figures and keeps them in ``results/accuracy-DEVICE.json``.
+Trains on 10,000 sets of 5 points in the plane and judges on 20,000 fresh ones, anew for each seed. Prints
+mean and standard deviation and keeps all rows in ``results/accuracy-DEVICE.json``.
 """
 
 import argparse

@@ -1,6 +1,8 @@
 """Model files: whole or refused."""
 
+import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,3 +109,10 @@ def test_tensors_come_back_to_the_bit(tmp_path):
     content, back = model_file.read(tmp_path / "t", "model")
     assert content == {"x": [1, None, np.pi]}
     assert all(torch.equal(back[k], tensors[k]) for k in tensors)
+
+
+def test_a_file_written_long_ago_still_predicts_the_same():
+    folder = Path(__file__).parent / "golden"
+    expected = json.loads((folder / "fate.json").read_text())
+    scores = load(folder / "fate.entourage").predict_scores(np.array(expected["objects"], dtype=np.float32))
+    np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
