@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 import entourage
 from entourage import FATE, FETA, ContextFree, Ranker, load
 from entourage.data import Sets, make_medoid
-from entourage.errors import DataError, ModelFileError, NotFittedError, ShapeError
+from entourage.errors import DataError, ModelFileError, NotFittedError, ShapeError, TrainingError
 from entourage.estimators import ESTIMATORS
 from entourage.nets import NETS, Net
 
@@ -161,6 +161,13 @@ def test_partial_fit_learns_pass_by_pass():
     assert scores[-1] > 0.7
 
 
+@pytest.mark.parametrize("order", [("adamw", "sgd"), ("sgd", "adamw")])
+def test_partial_fit_goes_on_after_a_change_of_optimiser(order):
+    model = quick(optimizer=order[0]).fit(X, RANKS)
+    model.set_params(optimizer=order[1], learning_rate=0.001).partial_fit(X, RANKS)
+    assert np.isfinite(model.predict_scores(X)).all()
+
+
 def test_the_situation_tells_users_apart():
     """The same objects, one user likes them large and the other small."""
     rng = np.random.default_rng(0)
@@ -247,6 +254,21 @@ def test_a_failed_fit_leaves_the_fitted_model_as_it_was():
     with pytest.raises(DataError):
         model.fit(X * np.nan, RANKS)
     assert np.array_equal(model.predict_scores(X), before)
+
+
+def test_a_failed_pass_leaves_the_fitted_model_as_it_was():
+    model = quick().fit(X, RANKS)
+    before = model.predict_scores(X)
+    model.set_params(learning_rate=1e30, optimizer="sgd", clip=None)
+    with pytest.raises(TrainingError):
+        model.partial_fit(X, RANKS)
+    assert np.array_equal(model.predict_scores(X), before)
+
+
+def test_the_score_is_weighted_by_set():
+    model = quick().fit(X, RANKS)
+    one, two = model.score(X[:1], RANKS[:1]), model.score(X[1:2], RANKS[1:2])
+    assert model.score(X[:2], RANKS[:2], sample_weight=[3, 1]) == pytest.approx((3 * one + two) / 4)
 
 
 def test_the_public_names_are_there_and_importing_them_is_lazy():

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from entourage import FATE, FETA, ContextFree, Ranker
+from entourage.batching import Resident, predict_packed
 from entourage.data import Sets, make_medoid
 from entourage.errors import CheckpointError, ParameterError, TrainingError
 from entourage.losses import hinge_ranking_loss
-from entourage.training import Plan, Resident, predict_packed
+from entourage.training import Plan
 
 CPU = torch.device("cpu")
 
@@ -215,7 +216,7 @@ def test_epochs_go_through_all_sets_in_another_order_each_time():
 
 
 def test_batches_of_huge_sets_hold_fewer_of_them(monkeypatch):
-    monkeypatch.setattr("entourage.training.BATCH_OBJECTS", 50)
+    monkeypatch.setattr("entourage.batching.BATCH_OBJECTS", 50)
     assert {len(b) for b in Resident(Sets.of(*medoid()), CPU).epoch(32, np.random.default_rng(0))} == {10}
     data = Resident(ragged(), CPU)
     assert all(len(b) * int(data.sizes[b].max()) <= 50 for b in data.epoch(32, np.random.default_rng(0)))

@@ -1,5 +1,6 @@
 """Estimators: scikit-learn citizens that join a net, a task and the training loop."""
 
+import copy
 import hashlib
 import os
 import platform
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from entourage import model_file
+from entourage.batching import Resident, find_device, predict_packed
 from entourage.errors import (
     DataError,
     ModelFileError,
@@ -25,8 +27,9 @@ from entourage.errors import (
 from entourage.losses import LOSSES, Loss, find_loss
 from entourage.nets import FATE, NETS, Net, Scorer
 from entourage.sets import AnySets, Sets
+from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
-from entourage.training import Outcome, Plan, Resident, find_device, predict_packed, train
+from entourage.training import Outcome, Plan, train
 
 __all__ = ["ESTIMATORS", "Ranker", "load"]
 
@@ -175,27 +178,27 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
             How much each set counts.
         """
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
-        seed = self._draw_seed()
-        fresh = self._start(sets, seed)
         check_number("validation", self.validation, least=0, below=1)
+        seed = self._draw_seed()
+        standardise = Standardizer.fit(sets, self.standardize)
+        scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
         resident = Resident(
-            fresh["standardise"](sets[training]), device, None if weights is None else weights[training]
+            standardise(sets[training]), device, None if weights is None else weights[training]
         )
         plan = self._plan(resident, seed)
         outcome = train(
-            fresh["scorer"].to(device),
+            scorer.to(device),
             find_loss(self.loss),
             resident,
             plan,
-            evaluate=None if held_out is None else self._judge(fresh["standardise"](sets[held_out]), device),
+            evaluate=None if held_out is None else self._judge(standardise(sets[held_out]), device),
             checkpoint=self.checkpoint,
             fingerprint="" if self.checkpoint is None else self._fingerprint(sets, weights),
             progress=self.verbose,
         )
-        self._keep(fresh, outcome)
-        self._partial_fits = 0
+        self._keep(scorer, standardise, outcome, seed=seed, partial_fits=0)
         if outcome.interrupted:
             kept = "the best weights so far are kept" if held_out is not None else "the last weights are kept"
             resume = f"; fit again to go on from {self.checkpoint}" if self.checkpoint is not None else ""
@@ -217,15 +220,18 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         The first call starts a new model and standardises by its sets. Nothing is held out.
         """
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
-        if not hasattr(self, "scorer_"):
-            fresh = self._start(sets, self._draw_seed())
-            self._partial_fits = 0
-        else:
+        if hasattr(self, "scorer_"):
             self._check_features(sets)
-            fresh = {name: getattr(self, f"_{name}") for name in ("seed", "means", "scales")}
-            fresh |= {"scorer": self.scorer_, "standardise": self._standardise}
+            seed, count, standardise = self._seed, self._partial_fits, self._standardise
+            state = self._optimizer_state if self._optimizer_kind == self.optimizer else None
+            scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
+        else:
+            seed, count, state = self._draw_seed(), 0, None
+            standardise = Standardizer.fit(sets, self.standardize)
+            scorer = self._build(standardise, seed)
         device = find_device(self.device)
-        resident = Resident(fresh["standardise"](sets), device, weights)
+        resident = Resident(standardise(sets), device, weights)
+        check_number("batch_size", self.batch_size, least=1, whole=True)
         plan = Plan(
             **self._common_plan(),
             steps=resident.n_batches(self.batch_size),
@@ -234,18 +240,17 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
             warmup=0.0,
             ema=None,
             patience=None,
-            seed=int(np.random.default_rng([fresh["seed"], self._partial_fits]).integers(2**62)),
+            seed=int(np.random.default_rng([seed, count]).integers(2**62)),
         )
         outcome = train(
-            fresh["scorer"].to(device),
+            scorer.to(device),
             find_loss(self.loss),
             resident,
             plan,
-            optimizer_state=getattr(self, "_optimizer_state", None),
+            optimizer_state=state,
             progress=self.verbose,
         )
-        self._keep(fresh, outcome)
-        self._partial_fits += 1
+        self._keep(scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
         return self
 
     def _check_training_data(
@@ -257,16 +262,8 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
                 "No set ranks two objects differently, so there is nothing to learn. "
                 "Check that y holds ranks within each set."
             )
-        if sample_weight is None:
-            return sets, None
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        if weights.shape != (len(sets),):
-            raise ShapeError(
-                f"sample_weight needs one entry a set, shape {(len(sets),)}; got {weights.shape}."
-            )
-        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-            raise DataError("Sample weights must be finite, none negative and not all 0.")
-        return sets, weights / weights.mean()
+        weights = _check_weights(sample_weight, len(sets))
+        return sets, None if weights is None else weights / weights.mean()
 
     def _draw_seed(self) -> int:
         if self.random_state is None or isinstance(self.random_state, np.random.Generator):
@@ -274,34 +271,12 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         check_number("random_state", self.random_state, least=0, whole=True)
         return int(self.random_state)
 
-    def _start(self, sets: Sets, seed: int) -> dict[str, Any]:
-        """Build the net and learn how to standardise; nothing fitted is touched yet."""
+    def _build(self, standardise: Standardizer, seed: int) -> Scorer:
         net: Any = FATE() if self.net is None else self.net
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
             raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
-        both = [sets.objects] + ([] if sets.situation is None else [sets.situation])
-        if self.standardize:
-            means = [part.mean(0, dtype=np.float64) for part in both]
-            scales = [part.std(0, dtype=np.float64) for part in both]
-            scales = [
-                np.where(s > 1e-12 * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)
-            ]
-        else:
-            means = [np.zeros(part.shape[1]) for part in both]
-            scales = [np.ones(part.shape[1]) for part in both]
-        generator = torch.Generator().manual_seed(seed)
-        scorer = net.build(sets.n_features + sets.n_situation_features, generator)
-        return {
-            "seed": seed,
-            "scorer": scorer,
-            "means": means,
-            "scales": scales,
-            "standardise": lambda some: _standardise(some, means, scales),
-        }
-
-    def _standardise(self, sets: Sets) -> Sets:
-        return _standardise(sets, self._means, self._scales)
+        return net.build(sum(standardise.n_features), torch.Generator().manual_seed(seed))
 
     def _hold_out(self, sets: Sets, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         """Which sets to learn from, and which to judge by: only sets that have something to judge."""
@@ -320,14 +295,17 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
 
         return judge
 
-    def _metric(self, sets: Sets, packed: NDArray[Any]) -> float:
+    def _metric(self, sets: Sets, packed: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
         """Judge packed scores, sets of one size at a time."""
         values = np.full(len(sets), np.nan)
-        for size in np.unique(sets.sizes):
-            chosen = np.flatnonzero(sets.sizes == size)
-            rows = sets.offsets[chosen][:, None] + np.arange(size)
+        for chosen, rows in sets.by_size():
             values[chosen] = self.task.metric(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+        defined = ~np.isnan(values)
+        if weights is not None:
+            defined &= weights > 0
+        if not defined.any():
+            return float("nan")
+        return float(np.average(values[defined], weights=None if weights is None else weights[defined]))
 
     def _common_plan(self) -> dict[str, Any]:
         names = ["batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "l1", "l2", "clip"]
@@ -359,14 +337,15 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         settings = [repr(self.net), _loss_name(self.loss), self.validation, self.standardize]
         return digest.hexdigest() + repr(settings)
 
-    def _keep(self, fresh: dict[str, Any], outcome: Outcome) -> None:
-        scorer = fresh["scorer"]
+    def _keep(
+        self, scorer: Scorer, standardise: Standardizer, outcome: Outcome, *, seed: int, partial_fits: int
+    ) -> None:
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
-        self._seed, self._means, self._scales = fresh["seed"], fresh["means"], fresh["scales"]
+        self._seed, self._partial_fits, self._standardise = seed, partial_fits, standardise
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
-        self.n_features_in_ = len(self._means[0])
-        self.n_situation_features_in_ = len(self._means[1]) if len(self._means) > 1 else 0
+        self._optimizer_kind = self.optimizer
+        self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.n_steps_ = outcome.steps
@@ -398,7 +377,7 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Return the 0/1-ranking accuracy: the share of pairs in the right order, averaged over sets."""
         sets = self.task.check(Sets.of(X, y, situation))
-        return self._metric(sets, self._packed_scores(sets))
+        return self._metric(sets, self._packed_scores(sets), _check_weights(sample_weight, len(sets)))
 
     def _packed_scores(self, sets: Sets) -> NDArray[np.float32]:
         if not hasattr(self, "scorer_"):
@@ -411,12 +390,8 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         return predict_packed(self.scorer_.to(device), data).cpu().numpy()
 
     def _decide(self, sets: Sets, packed: NDArray[Any]) -> NDArray[np.int64]:
-        size = sets.uniform_size
-        if size is not None:
-            return self.task.decide(packed.reshape(-1, size)).reshape(-1)
         result = np.empty(len(packed), dtype=np.int64)
-        for size in np.unique(sets.sizes):
-            rows = sets.offsets[np.flatnonzero(sets.sizes == size)][:, None] + np.arange(size)
+        for _, rows in sets.by_size():
             result[rows] = self.task.decide(packed[rows])
         return result
 
@@ -465,7 +440,9 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         }
         tensors = {f"net.{name}": value for name, value in self.scorer_.state_dict().items()}
         tensors |= {f"optimizer.{name}": value for name, value in self._optimizer_state.items()}
-        for i, (mean, scale) in enumerate(zip(self._means, self._scales, strict=True)):
+        for i, (mean, scale) in enumerate(
+            zip(self._standardise.means, self._standardise.scales, strict=True)
+        ):
             tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
         model_file.write(path, "model", content, tensors)
 
@@ -508,38 +485,36 @@ def load(path: str | os.PathLike[str]) -> Any:
         net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
     model = kind(net, **content["params"])
     fitted = content["fitted"]
-    parts = sorted(name for name in tensors if name.startswith("mean."))
-    means = [tensors[name].numpy() for name in parts]
-    scales = [tensors[name.replace("mean.", "scale.")].numpy() for name in parts]
-    scorer = (FATE() if net is None else net).build(
-        sum(map(len, means)), torch.Generator().manual_seed(fitted["seed"])
-    )
-    groups: dict[str, dict[str, torch.Tensor]] = {"net": {}, "optimizer": {}}
+    groups: dict[str, dict[str, torch.Tensor]] = {"net": {}, "optimizer": {}, "mean": {}, "scale": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition(".")
-        if group in groups:
-            groups[group][rest] = value
-    model._keep(
-        {"scorer": scorer, "seed": fitted["seed"], "means": means, "scales": scales},
-        Outcome(
-            weights=groups["net"],
-            optimizer=groups["optimizer"],
-            history=fitted["history"],
-            best_score=fitted["best_score"],
-            steps=fitted["steps"],
-            interrupted=fitted["interrupted"],
-        ),
+        groups[group][rest] = value
+    standardise = Standardizer(
+        *(tuple(groups[kind][str(i)].numpy() for i in range(len(groups[kind]))) for kind in ("mean", "scale"))
     )
-    model._partial_fits = fitted["partial_fits"]
+    outcome = Outcome(
+        weights=groups["net"],
+        optimizer=groups["optimizer"],
+        history=fitted["history"],
+        best_score=fitted["best_score"],
+        steps=fitted["steps"],
+        interrupted=fitted["interrupted"],
+    )
+    seed = fitted["seed"]
+    scorer = model._build(standardise, seed)
+    model._keep(scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
     return model
 
 
-def _standardise(sets: Sets, means: list[NDArray[Any]], scales: list[NDArray[Any]]) -> Sets:
-    objects = ((sets.objects - means[0]) / scales[0]).astype(np.float32)
-    situation = sets.situation
-    if situation is not None:
-        situation = ((situation - means[1]) / scales[1]).astype(np.float32)
-    return Sets._trusted(objects, sets.offsets, sets.targets, situation)
+def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_sets,):
+        raise ShapeError(f"sample_weight needs one entry a set, shape {(n_sets,)}; got {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise DataError("Sample weights must be finite, none negative and not all 0.")
+    return weights
 
 
 def _like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:

@@ -186,6 +186,10 @@ class Sets:
             flat = np.concatenate([np.asarray(row, dtype=np.float64).reshape(-1) for row in targets])
         return Sets._trusted(self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation)
 
+    def with_features(self, objects: Floats, situation: Floats | None) -> "Sets":
+        """Return the same sets with transformed features, taken as they are."""
+        return Sets._trusted(objects, self.offsets, self.targets, situation)
+
     # --- looking --------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -347,6 +351,13 @@ class Sets:
         rng = None if random_state is None else np.random.default_rng(random_state)
         for chosen in plan_batches(self.sizes, batch_size, max_objects=max_objects, rng=rng):
             yield self._take(chosen)
+
+    def by_size(self) -> Iterator[tuple[Index, Index]]:
+        """For each size: which sets have it, and the rows of their objects, ``(sets, size)``."""
+        sizes = self.sizes
+        for size in np.unique(sizes):
+            chosen = np.flatnonzero(sizes == size)
+            yield chosen, self.offsets[chosen][:, None] + np.arange(size)
 
     def unpack(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Cut packed values, one an object, into one array a set."""

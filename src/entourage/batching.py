@@ -1,0 +1,156 @@
+"""Sets on the device: packed tensors, batches gathered from them, and scoring in bounded memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from entourage.errors import ParameterError
+from entourage.nets import Scorer
+from entourage.sets import Sets, plan_batches
+
+__all__ = ["Batch", "Resident", "find_device", "predict_packed"]
+
+BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
+SCORE_OBJECTS = 2**14  # objects scored at a time
+
+
+def find_device(device: str) -> torch.device:
+    """Return the device of this name; "auto" is the GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ParameterError(f"device={device!r} can't be used here: {reason}. Try device='cpu'.") from None
+    return found
+
+
+@dataclass
+class Batch:
+    """Sets of about one size, padded."""
+
+    objects: Tensor  # (n, m, d), the situation appended to each object
+    mask: Tensor | None  # (n, m), None where there is no padding
+    targets: Tensor | None  # (n, m)
+    weights: Tensor | None  # (n,)
+    there: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
+
+    def __post_init__(self) -> None:
+        n, m, _ = self.objects.shape
+        self.there = self.objects.new_ones((n, m), dtype=torch.bool) if self.mask is None else self.mask
+
+
+class Resident:
+    """Packed sets as tensors, on the device where they fit, from which a batch is one gather.
+
+    Parameters
+    ----------
+    sets : what to hold; its features already standardised
+    device : where batches are wanted
+    weights : one a set, optional
+    """
+
+    def __init__(self, sets: Sets, device: torch.device, weights: NDArray[Any] | None = None) -> None:
+        self.device = device
+        self.sizes = sets.sizes
+        self.uniform_size = sets.uniform_size
+        home = self._home(sets, device)
+        self.objects = _tensor(sets.objects, home)
+        self.targets = None if sets.targets is None else _tensor(sets.targets, home)
+        self.situation = None if sets.situation is None else _tensor(sets.situation, home)
+        self.weights = None if weights is None else _tensor(weights, home)
+        self.home = home
+        if self.uniform_size is not None:
+            self.objects = self.objects.view(len(sets), self.uniform_size, -1)
+            if self.targets is not None:
+                self.targets = self.targets.view(len(sets), self.uniform_size)
+        else:
+            self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(home)
+            self.lengths = torch.from_numpy(self.sizes).to(home)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @staticmethod
+    def _home(sets: Sets, device: torch.device) -> torch.device:
+        if device.type != "cuda":
+            return device
+        free, _ = torch.cuda.mem_get_info(device)
+        return device if 4 * (sets.objects.size + 2 * len(sets.objects)) < free // 2 else torch.device("cpu")
+
+    def batch(self, chosen: Tensor | slice) -> Batch:
+        """Gather the chosen sets and pad them to the largest; a slice of equal sets is not even copied."""
+        if self.uniform_size is not None:
+            objects, mask = self.objects[chosen], None
+            targets = None if self.targets is None else self.targets[chosen]
+        else:
+            lengths = self.lengths[chosen]
+            places = torch.arange(int(lengths.max()), device=self.home)
+            mask = places < lengths[:, None]  # (n, m)
+            rows = torch.where(mask, self.starts[chosen][:, None] + places, 0)
+            objects = self.objects[rows] * mask.unsqueeze(-1)
+            targets = None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
+        if self.situation is not None:
+            shared = self.situation[chosen][:, None].expand(-1, objects.shape[1], -1)
+            objects = torch.cat([objects, shared], dim=2)
+        weights = None if self.weights is None else self.weights[chosen]
+        if self.home != self.device:
+            objects = objects.to(self.device, non_blocking=True)
+            mask, targets, weights = (
+                None if t is None else t.to(self.device, non_blocking=True) for t in (mask, targets, weights)
+            )
+        return Batch(objects, mask, targets, weights)
+
+    def n_batches(self, batch_size: int) -> int:
+        """How many batches an epoch has."""
+        if self.uniform_size is not None:
+            return -(-len(self) // self._sets_in_batch(batch_size))
+        return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS))
+
+    def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
+        """Part the sets into shuffled batches."""
+        if self.uniform_size is not None:
+            order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
+            return list(torch.split(order, self._sets_in_batch(batch_size)))
+        plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, rng=rng)
+        return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
+
+    def _sets_in_batch(self, batch_size: int) -> int:
+        return max(1, min(batch_size, BATCH_OBJECTS // (self.uniform_size or 1)))
+
+
+@torch.no_grad()
+def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
+    """Score all objects, packed in the order they came, in bounded memory."""
+    scorer.eval()
+    if data.uniform_size is not None:
+        step = max(1, SCORE_OBJECTS // data.uniform_size)
+        parts = []
+        for start in range(0, len(data), step):
+            parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
+            if on_batch is not None:
+                on_batch(len(parts[-1]))
+        return torch.cat(parts).view(-1)
+    result = torch.empty(int(data.sizes.sum()), device=data.device)
+    starts = data.starts.to(data.device)
+    for chosen in plan_batches(data.sizes, SCORE_OBJECTS, max_objects=SCORE_OBJECTS):
+        index = torch.from_numpy(chosen).to(data.home)
+        batch = data.batch(index)
+        scores = scorer(batch.objects, batch.mask).float()
+        places = torch.arange(scores.shape[1], device=data.device)
+        rows = starts[index.to(data.device)][:, None] + places
+        result[rows[batch.there]] = scores[batch.there]
+        if on_batch is not None:
+            on_batch(len(chosen))
+    return result
+
+
+def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)

@@ -1,0 +1,55 @@
+"""Features brought to mean 0 and variance 1, by the data that was learnt from."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entourage.sets import Sets
+
+__all__ = ["Standardizer"]
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """Means and scales of the objects' features and, where there are such, of the situation's.
+
+    Examples
+    --------
+    >>> sets = Sets.of(np.array([[[1.0, 5.0], [3.0, 5.0]]]))
+    >>> Standardizer.fit(sets)(sets).objects.tolist()  # a constant feature becomes 0
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+
+    means: tuple[NDArray[np.float64], ...]
+    scales: tuple[NDArray[np.float64], ...]
+
+    @classmethod
+    def fit(cls, sets: Sets, enabled: bool = True) -> Self:
+        """Learn means and scales; if not ``enabled``, features stay as they are."""
+        parts = [sets.objects] if sets.situation is None else [sets.objects, sets.situation]
+        if not enabled:
+            return cls(*zip(*((np.zeros(p.shape[1]), np.ones(p.shape[1])) for p in parts), strict=True))
+        means = tuple(part.mean(0, dtype=np.float64) for part in parts)
+        scales = (part.std(0, dtype=np.float64) for part in parts)
+        constant = 1e-12  # relative to the mean: what is left of a constant feature after rounding
+        return cls(
+            means,
+            tuple(
+                np.where(s > constant * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)
+            ),
+        )
+
+    def __call__(self, sets: Sets) -> Sets:
+        """Return the same sets with standardised float32 features."""
+        situation = None if sets.situation is None else self._apply(sets.situation, 1)
+        return sets.with_features(self._apply(sets.objects, 0), situation)
+
+    def _apply(self, values: NDArray[Any], part: int) -> NDArray[np.float32]:
+        return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
+
+    @property
+    def n_features(self) -> tuple[int, int]:
+        """How many features objects have, and how many situations have."""
+        return len(self.means[0]), len(self.means[1]) if len(self.means) > 1 else 0
