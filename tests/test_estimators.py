@@ -128,6 +128,14 @@ def test_pickled_and_saved_models_predict_the_same_to_the_bit(name, tmp_path):
     assert back.best_score_ == model.best_score_
 
 
+def test_a_model_is_saved_as_it_was_fitted_whatever_was_set_since(tmp_path):
+    model = quick(FATE(width=6)).fit(X, RANKS)
+    expected = model.predict_scores(X)
+    model.set_params(net__width=9)
+    model.save(tmp_path / "m.entourage")
+    assert np.array_equal(load(tmp_path / "m.entourage").predict_scores(X), expected)
+
+
 def test_a_saved_model_goes_on_learning_as_if_it_had_never_been_saved(tmp_path):
     model = quick().partial_fit(X, RANKS)
     model.save(tmp_path / "m.entourage")
@@ -218,7 +226,7 @@ def test_a_single_set_and_tiny_data_can_be_learnt_from():
 
 WRONG = [
     (lambda: quick().predict(X), NotFittedError, "has not learnt anything yet"),
-    (lambda: quick().save("x"), NotFittedError, "nothing to save"),
+    (lambda: quick().save("x"), NotFittedError, "has not learnt anything yet"),
     (lambda: quick().fit(X), DataError, "Ranks are needed"),
     (lambda: quick().fit(X[0], RANKS[0]), ShapeError, "pass X\\[None\\]"),
     (lambda: quick().fit(X, RANKS[:, :3]), ShapeError, "one entry per object"),
@@ -263,6 +271,14 @@ def test_a_failed_pass_leaves_the_fitted_model_as_it_was():
     with pytest.raises(TrainingError):
         model.partial_fit(X, RANKS)
     assert np.array_equal(model.predict_scores(X), before)
+
+
+def test_features_beyond_all_bounds_are_an_error_not_a_ranking():
+    model = quick().fit(X.astype(float), RANKS)
+    far = X[:3].astype(float)
+    far[1] *= 1e300
+    with pytest.raises(DataError, match="scores of set 1 are not finite"):
+        model.predict(far)
 
 
 def test_the_score_is_weighted_by_set():

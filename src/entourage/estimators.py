@@ -11,21 +11,19 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import clone
 
 from entourage import model_file
 from entourage.batching import Resident, find_device, predict_packed
 from entourage.errors import (
-    DataError,
     ModelFileError,
-    NotFittedError,
     ParameterError,
-    ShapeError,
     check_choice,
     check_number,
 )
 from entourage.losses import LOSSES, Loss, find_loss
 from entourage.nets import FATE, NETS, Net, Scorer
+from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
@@ -36,7 +34,7 @@ __all__ = ["ESTIMATORS", "Ranker", "load"]
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
 
 
-class SetEstimator(BaseEstimator):  # type: ignore[misc]
+class SetEstimator(SetPredictor):
     """What all estimators share; they differ by their task.
 
     Parameters
@@ -95,14 +93,13 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     scorer_ : the fitted module
+    net_ : the net it was built from
     history_ : a row (step, learning rate, loss, score) for each look at the held-out sets
     best_score_ : the best score on the held-out sets, None where none were held out
     n_features_in_, n_situation_features_in_ : how many features were seen
     n_steps_ : how many steps were trained
     interrupted_ : whether training was interrupted by Ctrl-C
     """
-
-    task = Ranking
 
     def __init__(
         self,
@@ -253,18 +250,6 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         self._keep(scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
         return self
 
-    def _check_training_data(
-        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Sets, NDArray[np.float64] | None]:
-        sets = self.task.check(Sets.of(X, y, situation))
-        if not self.task.informative(sets).any():
-            raise DataError(
-                "No set ranks two objects differently, so there is nothing to learn. "
-                "Check that y holds ranks within each set."
-            )
-        weights = _check_weights(sample_weight, len(sets))
-        return sets, None if weights is None else weights / weights.mean()
-
     def _draw_seed(self) -> int:
         if self.random_state is None or isinstance(self.random_state, np.random.Generator):
             return int(np.random.default_rng(self.random_state).integers(2**31))
@@ -294,18 +279,6 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
             return self._metric(held_out, predict_packed(scorer, resident).cpu().numpy())
 
         return judge
-
-    def _metric(self, sets: Sets, packed: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
-        """Judge packed scores, sets of one size at a time."""
-        values = np.full(len(sets), np.nan)
-        for chosen, rows in sets.by_size():
-            values[chosen] = self.task.metric(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
-        defined = ~np.isnan(values)
-        if weights is not None:
-            defined &= weights > 0
-        if not defined.any():
-            return float("nan")
-        return float(np.average(values[defined], weights=None if weights is None else weights[defined]))
 
     def _common_plan(self) -> dict[str, Any]:
         names = ["batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "l1", "l2", "clip"]
@@ -342,6 +315,7 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
+        self.net_ = FATE() if self.net is None else clone(self.net)  # what scorer_ was built from
         self._seed, self._partial_fits, self._standardise = seed, partial_fits, standardise
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
         self._optimizer_kind = self.optimizer
@@ -353,65 +327,17 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
 
     # --- predicting -----------------------------------------------------------------------------
 
-    def predict_scores(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the utility U(x, C) of each object; higher is better.
-
-        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
-        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
-        """
-        sets = Sets.of(X, None, situation)
-        return _like(X, sets, self._packed_scores(sets))
-
-    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
-        sets = Sets.of(X, None, situation)
-        return _like(X, sets, self._decide(sets, self._packed_scores(sets)))
-
-    def score(
-        self,
-        X: AnySets,
-        y: Any = None,
-        *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the 0/1-ranking accuracy: the share of pairs in the right order, averaged over sets."""
-        sets = self.task.check(Sets.of(X, y, situation))
-        return self._metric(sets, self._packed_scores(sets), _check_weights(sample_weight, len(sets)))
-
-    def _packed_scores(self, sets: Sets) -> NDArray[np.float32]:
-        if not hasattr(self, "scorer_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
-            )
-        self._check_features(sets)
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
         device = find_device(self.device)
         data = Resident(self._standardise(sets), device)
         return predict_packed(self.scorer_.to(device), data).cpu().numpy()
-
-    def _decide(self, sets: Sets, packed: NDArray[Any]) -> NDArray[np.int64]:
-        result = np.empty(len(packed), dtype=np.int64)
-        for _, rows in sets.by_size():
-            result[rows] = self.task.decide(packed[rows])
-        return result
-
-    def _check_features(self, sets: Sets) -> None:
-        for what, needed, came in [
-            ("features", self.n_features_in_, sets.n_features),
-            ("situation features", self.n_situation_features_in_, sets.n_situation_features),
-        ]:
-            if needed != came:
-                raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
 
     # --- keeping --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
-        if not hasattr(self, "scorer_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learnt anything yet: there is nothing to save."
-            )
-        net = FATE() if self.net is None else self.net
+        self._check_fitted()
+        net = self.net_
         names = {kind: name for name, kind in NETS.items()}
         if type(net) not in names:
             raise ModelFileError(
@@ -426,7 +352,7 @@ class SetEstimator(BaseEstimator):  # type: ignore[misc]
         content = {
             "estimator": type(self).__name__,
             "params": params,
-            "net": None if self.net is None else {"name": names[type(net)], "params": net.get_params()},
+            "net": {"name": names[type(net)], "params": net.get_params()},
             "fitted": {
                 "seed": self._seed,
                 "partial_fits": self._partial_fits,
@@ -480,9 +406,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     content, tensors = model_file.read(path, "model")
     kind = ESTIMATORS[check_choice("estimator", content["estimator"], ESTIMATORS)]
-    net = None
-    if content["net"] is not None:
-        net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
+    net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
     model = kind(net, **content["params"])
     fitted = content["fitted"]
     groups: dict[str, dict[str, torch.Tensor]] = {"net": {}, "optimizer": {}, "mean": {}, "scale": {}}
@@ -504,26 +428,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     scorer = model._build(standardise, seed)
     model._keep(scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
     return model
-
-
-def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.float64] | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_sets,):
-        raise ShapeError(f"sample_weight needs one entry a set, shape {(n_sets,)}; got {weights.shape}.")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise DataError("Sample weights must be finite, none negative and not all 0.")
-    return weights
-
-
-def _like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
-    """Give packed values the form of the input."""
-    if isinstance(X, Sets):
-        return packed
-    if isinstance(X, (list, tuple)):
-        return sets.unpack(packed)
-    return packed.reshape(len(sets), -1)
 
 
 def _loss_name(loss: str | Loss) -> str | None:

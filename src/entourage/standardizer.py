@@ -47,7 +47,8 @@ class Standardizer:
         return sets.with_features(self._apply(sets.objects, 0), situation)
 
     def _apply(self, values: NDArray[Any], part: int) -> NDArray[np.float32]:
-        return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond float32: infinite, and refused once it is scored
+            return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
 
     @property
     def n_features(self) -> tuple[int, int]:

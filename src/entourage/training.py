@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -189,10 +189,12 @@ class _Run:
             epoch, begin = divmod(self.step, length)
             rng = np.random.default_rng([plan.seed, epoch])
             for chosen in self.data.epoch(plan.batch_size, rng)[begin:]:
-                self.one_step(self.data.batch(chosen))
+                batch = self.data.batch(chosen)
+                self.one_step(batch)
                 last = self.step == plan.steps
                 if last or self.step % plan.evaluate_every == 0:
                     self.look()
+                    self.check_scores(batch)
                     self.record()
                     yield True
                     if last or self.finished:
@@ -252,15 +254,25 @@ class _Run:
         bad = ~values.isfinite()
         if bad.any():
             first = int(bad.int().argmax())
-            step = self.step - len(values) + first + 1
-            raise TrainingError(
-                f"The loss became {values[first].item()} in step {step} of {self.plan.steps}, at a learning "
-                f"rate of {self.plan.rate(step - 1):.3g}; no model was kept. Lower the learning rate, clip "
-                "gradients harder (clip=0.1), or look for extreme features."
-            )
+            self.fail(f"The loss became {values[first].item()}", self.step - len(values) + first + 1)
         self.loss_sum += float(values.sum())
         self.loss_count += len(values)
         self.recent.clear()
+
+    def fail(self, what: str, step: int) -> NoReturn:
+        """Say what happened, when, and what to do about it."""
+        raise TrainingError(
+            f"{what} in step {step} of {self.plan.steps}, at a learning rate of "
+            f"{self.plan.rate(step - 1):.3g}; no model was kept. Lower the learning rate, clip gradients "
+            "harder (clip=0.1), or look for extreme features."
+        )
+
+    @torch.no_grad()
+    def check_scores(self, batch: Batch) -> None:
+        """See that the last step has not left weights behind that score no numbers."""
+        self.scorer.eval()
+        if not self.scorer(batch.objects, batch.mask).isfinite().all():
+            self.fail("The scores became infinite or NaN", self.step)
 
     def record(self) -> None:
         """Evaluate, and keep the weights if they are the best so far."""

@@ -1,0 +1,130 @@
+"""What every ranker can do once it can score: predict, judge, and say what is wrong with its input."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from entourage.errors import DataError, NotFittedError, ShapeError
+from entourage.sets import AnySets, Sets
+from entourage.tasks import Ranking
+
+__all__ = ["SetPredictor"]
+
+
+class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator that scores the objects of sets; a subclass fits, and scores packed sets.
+
+    ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind.
+    """
+
+    task = Ranking
+    n_features_in_: int
+    n_situation_features_in_: int
+
+    @abstractmethod
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        """Score all objects of checked sets, packed; higher is better."""
+
+    def predict_scores(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the utility U(x, C) of each object; higher is better.
+
+        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
+        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
+        """
+        sets = Sets.of(X, None, situation)
+        return _like(X, sets, self._checked_scores(sets))
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
+        sets = Sets.of(X, None, situation)
+        scores = self._checked_scores(sets)
+        ranks = np.empty(len(scores), dtype=np.int64)
+        for _, rows in sets.by_size():
+            ranks[rows] = self.task.decide(scores[rows])
+        return _like(X, sets, ranks)
+
+    def score(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the 0/1-ranking accuracy: the share of pairs in the right order, averaged over sets."""
+        sets = self.task.check(Sets.of(X, y, situation))
+        return self._metric(sets, self._checked_scores(sets), _check_weights(sample_weight, len(sets)))
+
+    def _metric(self, sets: Sets, packed: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
+        """Judge packed scores, sets of one size at a time."""
+        values = np.full(len(sets), np.nan)
+        for chosen, rows in sets.by_size():
+            values[chosen] = self.task.metric(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
+        defined = ~np.isnan(values)
+        if weights is not None:
+            defined &= weights > 0
+        if not defined.any():
+            return float("nan")
+        return float(np.average(values[defined], weights=None if weights is None else weights[defined]))
+
+    def _checked_scores(self, sets: Sets) -> NDArray[Any]:
+        self._check_fitted()
+        self._check_features(sets)
+        scores = self._packed_scores(sets)
+        if not np.isfinite(scores).all():
+            i = int(np.searchsorted(sets.offsets, int(np.argmin(np.isfinite(scores))), side="right")) - 1
+            raise DataError(
+                f"The scores of set {i} are not finite: its features are too far from those learnt from. "
+                "Check their units."
+            )
+        return scores
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
+            )
+
+    def _check_features(self, sets: Sets) -> None:
+        for what, needed, came in [
+            ("features", self.n_features_in_, sets.n_features),
+            ("situation features", self.n_situation_features_in_, sets.n_situation_features),
+        ]:
+            if needed != came:
+                raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
+
+    def _check_training_data(
+        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Sets, NDArray[np.float64] | None]:
+        """Make sets of whatever came and see that there is something to learn; weights have mean 1."""
+        sets = self.task.check(Sets.of(X, y, situation))
+        if not self.task.informative(sets).any():
+            raise DataError(
+                "No set ranks two objects differently, so there is nothing to learn. "
+                "Check that y holds ranks within each set."
+            )
+        weights = _check_weights(sample_weight, len(sets))
+        return sets, None if weights is None else weights / weights.mean()
+
+
+def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_sets,):
+        raise ShapeError(f"sample_weight needs one entry a set, shape {(n_sets,)}; got {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise DataError("Sample weights must be finite, none negative and not all 0.")
+    return weights
+
+
+def _like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
+    """Give packed values the form of the input."""
+    if isinstance(X, Sets):
+        return packed
+    if isinstance(X, (list, tuple)):
+        return sets.unpack(packed)
+    return packed.reshape(len(sets), -1)
