@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
 
 from entourage import __version__
 from entourage.errors import UserError
@@ -102,6 +103,49 @@ def demo(
         + "."
     )
     console.print(f"Report: {out / 'report.html'}", soft_wrap=True)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="What to reproduce: table1.")],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="The paper's protocol, or fewer repetitions (the default).")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")] = "auto",
+    folds: Annotated[int | None, typer.Option(min=1, help="Repetitions, instead of the mode's.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given again.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, table and report.")] = None,
+) -> None:
+    """Run a table of the paper and print our figures beside the published ones.
+
+    table1 is the medoid and hypervolume tasks with ERR, RankSVM, RankNet, ListNet, FETA-Net and FATE-Net, and
+    RankBoost and LambdaMART beside them. Every row is kept as it is finished: started again in the same
+    folder, an interrupted run goes on. A figure outside the tolerance around the published one is marked.
+    """
+    from entourage.report import require_report
+
+    require_report()
+    from rich.markdown import Markdown
+
+    from entourage.errors import check_choice
+    from entourage.experiments.reproduce import Job, reproduce_table
+
+    check_choice("name", name, ["table1"])
+    mode = "full" if full else "quick"
+    folder = Path(f"reproduction-{name}-{mode}") if out is None else out
+    console = Console()
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        line = bar.add_task(name, total=None)
+
+        def show(done: int, total: int, job: Job) -> None:
+            text = f"{job.task}, {job.model}, repetition {job.repetition + 1}"
+            bar.update(line, completed=done, total=total, description=text)
+
+        table = reproduce_table(
+            name, folder, mode=mode, device=device, repetitions=folds, tasks=task, on_row=show
+        )
+    console.print(Markdown(table))
+    console.print(f"Rows, table and report: {folder}", soft_wrap=True)
 
 
 def main() -> None:

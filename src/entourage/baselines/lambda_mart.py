@@ -18,7 +18,8 @@ class LambdaMART(Baseline):
     """Gradient-boosted trees under LambdaRank.
 
     The grade of an object is the number of ranked objects it stands before; tied objects share the average,
-    rounded down, and unranked ones take no part. Gains are linear in the grade, since ``2^grade`` overflows for long rankings.
+    rounded down, and unranked ones take no part. Gains are linear in the grade, since ``2^grade`` overflows
+    for long rankings.
 
     Parameters
     ----------

@@ -1,0 +1,290 @@
+"""Run a table of ``paper/*.toml``: rows that are kept one by one, then ours beside the published figures."""
+
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from entourage import __version__
+from entourage.baselines import MODELS
+from entourage.batching import find_device
+from entourage.data.synthetic import make_hypervolume, make_medoid
+from entourage.errors import UserError, check_choice
+from entourage.experiments.paper import read_claims
+from entourage.metrics import METRICS
+from entourage.report import Cell, Section, Table, make_folder, write_report, write_text
+
+__all__ = ["MODES", "Job", "jobs_of", "reproduce_table", "run_job", "summarise"]
+
+MODES = ("quick", "full")
+MAKERS = {"medoid": make_medoid, "hypervolume": make_hypervolume}
+METRIC_NAMES = {
+    "spearman": "Spearman",
+    "ranking_accuracy": "0/1-ranking accuracy",
+    "zero_one_accuracy": "0/1-accuracy",
+}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model on one fresh data set of one task."""
+
+    table: str
+    task: str
+    model: str
+    repetition: int
+    make: str
+    n_objects: int
+    n_features: int
+    n_train: int
+    n_test: int
+    seed: int
+    settings: tuple[tuple[str, Any], ...]
+
+    @property
+    def file(self) -> str:
+        """The name under which its row is kept."""
+        return f"{self.task}-{self.model}-{self.repetition}.json".lower()
+
+
+def jobs_of(
+    name: str, mode: str, *, repetitions: int | None = None, tasks: list[str] | None = None
+) -> Iterator[Job]:
+    """List what is to be run, repetition by repetition, so that an early stop leaves whole ones."""
+    claims = read_claims(name)
+    limits = claims["modes"][check_choice("mode", mode, MODES)]
+    for task in tasks or list(claims["tasks"]):
+        check_choice("task", task, claims["tasks"])
+    for task, about in claims["tasks"].items():
+        if tasks and task not in tasks:
+            continue
+        count = repetitions or limits.get("repetitions", about["repetitions"])
+        for repetition in range(count):
+            for model in [*claims["models"], *claims.get("beyond", [])]:
+                settings = claims["settings"].get(task, {}).get(model, {})
+                yield Job(
+                    table=name,
+                    task=task,
+                    model=model,
+                    repetition=repetition,
+                    make=about["make"],
+                    n_objects=about["n_objects"],
+                    n_features=about["n_features"],
+                    n_train=about["n_train"],
+                    n_test=limits.get("n_test", about["n_test"]),
+                    seed=claims["seed"],
+                    settings=tuple(sorted(settings.items())),
+                )
+
+
+def data_of(job: Job) -> tuple[Any, Any]:
+    """Training and test data from streams of their own: the same for all models of a repetition."""
+    name = int.from_bytes(job.task.encode()[:8].ljust(8, b"\0"), "big")
+    train, test = np.random.SeedSequence([job.seed, name, job.repetition]).spawn(2)
+    make = MAKERS[job.make]
+    shape = {"n_objects": job.n_objects, "n_features": job.n_features}
+    return (
+        make(job.n_train, random_state=np.random.default_rng(train), **shape),
+        make(job.n_test, random_state=np.random.default_rng(test), **shape),
+    )
+
+
+def run_job(job: Job, device: str = "auto", verbose: bool = False) -> Row:
+    """Train and judge; everything that is needed to do it again goes into the row."""
+    (X, ranks), (X_test, ranks_test) = data_of(job)
+    model = MODELS[job.model](job.repetition).set_params(**dict(job.settings))
+    if "device" in model.get_params():
+        model.set_params(device=device, verbose=verbose)
+    start = time.perf_counter()
+    model.fit(X, ranks)
+    if getattr(model, "interrupted_", False):
+        raise KeyboardInterrupt
+    fitted = time.perf_counter()
+    scores = model.predict_scores(X_test)
+    done = time.perf_counter()
+    used = find_device(device)
+    return {
+        "table": job.table,
+        "task": job.task,
+        "model": job.model,
+        "repetition": job.repetition,
+        "n_train": job.n_train,
+        "n_test": job.n_test,
+        "metrics": {metric: METRICS[metric](scores, ranks_test) for metric in METRIC_NAMES},
+        "estimator": " ".join(repr(model).split()),
+        "seed": job.seed,
+        "fit_seconds": round(fitted - start, 2),
+        "predict_seconds": round(done - fitted, 2),
+        "machine": torch.cuda.get_device_name(used) if used.type == "cuda" else f"{platform.machine()} CPU",
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "entourage": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def reproduce_table(
+    name: str,
+    folder: Path,
+    *,
+    mode: str = "quick",
+    device: str = "auto",
+    repetitions: int | None = None,
+    tasks: list[str] | None = None,
+    on_row: Callable[[int, int, Job], None] = lambda done, total, job: None,
+) -> str:
+    """Run what is missing, write rows, a Markdown table and a report into ``folder``; return the table."""
+    jobs = list(jobs_of(name, mode, repetitions=repetitions, tasks=tasks))
+    rows_folder = folder / "rows"
+    make_folder(rows_folder)
+    rows = []
+    for i, job in enumerate(jobs):
+        on_row(i, len(jobs), job)
+        file = rows_folder / job.file
+        row = _read_row(file, job) if file.exists() else None
+        if row is None:
+            row = run_job(job, device)
+            write_text(file, json.dumps(row, indent=1) + "\n")
+        rows.append(row)
+    text = summarise(name, mode, rows)
+    write_text(folder / f"{name}.md", text)
+    _write_report(name, mode, rows, folder)
+    return text
+
+
+def _read_row(file: Path, job: Job) -> Row:
+    try:
+        row: Row = json.loads(file.read_text(encoding="utf-8"))
+        same = (row["n_train"], row["n_test"], row["seed"]) == (job.n_train, job.n_test, job.seed)
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{file} is no row of a reproduction; delete it to have it run again.") from None
+    if not same:
+        raise UserError(
+            f"{file} is a row of another run ({row['n_train']} training and {row['n_test']} test sets, seed "
+            f"{row['seed']}). Take another folder, or delete it."
+        )
+    return row
+
+
+@dataclass
+class Entry:
+    """A cell of the table: ours over the repetitions, and what was published."""
+
+    mean: float
+    sd: float
+    published: Row | None
+    best: bool
+    mark: str  # "", or how ours lies outside the tolerance
+
+
+def entries(name: str, rows: list[Row]) -> dict[str, dict[str, dict[str, Entry]]]:
+    """Gather rows into task -> metric -> model -> entry."""
+    claims = read_claims(name)
+    result: dict[str, dict[str, dict[str, Entry]]] = {}
+    for task in dict.fromkeys(row["task"] for row in rows):
+        mine = [row for row in rows if row["task"] == task]
+        models = list(dict.fromkeys(row["model"] for row in mine))
+        for metric in claims["metrics"]:
+            values = {m: [r["metrics"][metric] for r in mine if r["model"] == m] for m in models}
+            means = {m: statistics.mean(v) for m, v in values.items()}
+            published = claims["tasks"][task].get("published", {}).get(metric, {})
+            for model in models:
+                claim = published.get(model)
+                gap = 0.0 if claim is None else means[model] - claim["mean"]
+                mark = "" if abs(gap) <= claims["tolerance"] else "above" if gap > 0 else "below"
+                result.setdefault(task, {}).setdefault(metric, {})[model] = Entry(
+                    means[model],
+                    statistics.stdev(values[model]) if len(values[model]) > 1 else float("nan"),
+                    claim,
+                    means[model] == max(means.values()),
+                    mark,
+                )
+    return result
+
+
+def _describe(task: str, mode: str, rows: list[Row]) -> str:
+    mine = [row for row in rows if row["task"] == task]
+    count = len({row["repetition"] for row in mine})
+    first = mine[0]
+    machines = ", ".join(sorted({row["machine"] for row in mine}))
+    fewer = "fewer than the paper has: " if mode == "quick" else ""
+    return (
+        f"{first['n_train']:,} training and {first['n_test']:,} test sets, {count} "
+        f"repetition{'s' * (count != 1)} ({fewer}--{mode}); {machines}"
+    )
+
+
+def summarise(name: str, mode: str, rows: list[Row]) -> str:
+    """Write the Markdown table: ours, the published figure, and whether they agree."""
+    claims = read_claims(name)
+    lines = [f"# {claims['title']}", ""]
+    for task, metrics in entries(name, rows).items():
+        models = list(next(iter(metrics.values())))
+        lines += [f"## {task}", "", _describe(task, mode, rows), ""]
+        header = [f"{METRIC_NAMES[m]} | paper" for m in metrics]
+        lines += [f"| model | {' | '.join(header)} |", "| --- |" + " ---: | ---: |" * len(metrics)]
+        for model in models:
+            cells = []
+            for metric in metrics:
+                entry = metrics[metric][model]
+                ours = f"{entry.mean:.3f}" + ("" if entry.sd != entry.sd else f" ± {entry.sd:.3f}")
+                ours = f"**{ours}**" if entry.best else ours
+                ours += f" ({entry.mark})" if entry.mark else ""
+                claim = entry.published
+                theirs = "" if claim is None else f"{claim['mean']:.3f} ± {claim['sd']:.3f}"
+                cells.append(f"{ours} | {theirs}")
+            lines.append(f"| {model} | {' | '.join(cells)} |")
+        lines.append("")
+        footnote = claims["tasks"][task].get("footnote")
+        if footnote:
+            lines += [footnote, ""]
+    lines += [
+        f"Bold: the best of a column. (above), (below): more than {claims['tolerance']} away from the published "
+        "mean.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _write_report(name: str, mode: str, rows: list[Row], folder: Path) -> None:
+    claims = read_claims(name)
+    sections = []
+    for task, metrics in entries(name, rows).items():
+        body: list[list[Cell]] = []
+        for model in next(iter(metrics.values())):
+            line: list[Cell] = [model]
+            for metric in metrics:
+                entry = metrics[metric][model]
+                ours = f"{entry.mean:.3f}" + (f" ({entry.mark})" if entry.mark else "")
+                line.append((ours, "best") if entry.best else ours)
+                line.append("" if entry.published is None else f"{entry.published['mean']:.3f}")
+            body.append(line)
+        header = ["model", *(cell for m in metrics for cell in (METRIC_NAMES[m], "paper"))]
+        text = _describe(task, mode, rows) + ". " + claims["tasks"][task].get("footnote", "")
+        sections.append(Section(task, text, Table(header, body)))
+    settings: list[list[Cell]] = [
+        [f"{row['task']}, {row['model']}", (row["estimator"], "text"), f"{row['fit_seconds']:.0f} s"]
+        for row in rows
+        if row["repetition"] == 0
+    ]
+    sections.append(Section("Settings", table=Table(["model", "estimator", "training"], settings)))
+    write_report(
+        folder / "report.html",
+        claims["title"],
+        f"Ours beside the paper's figures. (above), (below): more than {claims['tolerance']} away from them.",
+        sections,
+    )
