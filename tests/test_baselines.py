@@ -18,8 +18,9 @@ from entourage.baselines import (
 )
 from entourage.baselines.base import ordered_pairs, places
 from entourage.data import Sets, make_medoid
-from entourage.errors import DataError, NotFittedError, ParameterError, ShapeError, UserError
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.experiments.paper import read_claims
+from entourage.predictor import NotFittedError
 from entourage.ranks import ranks_from_scores
 
 SEEDED = {

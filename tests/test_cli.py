@@ -56,6 +56,20 @@ def test_a_users_mistake_is_a_plain_sentence_and_exit_code_2(tmp_path):
     assert run("dmeo").returncode == 2
 
 
+def test_brackets_in_an_error_are_printed(monkeypatch, capsys):
+    from entourage import cli
+    from entourage.errors import UserError
+
+    def fail():
+        raise UserError("run pip install 'entourage[report]'")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert "entourage[report]" in capsys.readouterr().err
+
+
 def test_what_a_report_needs_is_said_before_the_long_work(monkeypatch):
     from entourage import report
     from entourage.errors import UserError

@@ -13,9 +13,12 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 import entourage
 from entourage import FATE, FETA, ContextFree, Ranker, load
 from entourage.data import Sets, make_medoid
-from entourage.errors import DataError, ModelFileError, NotFittedError, ShapeError, TrainingError
+from entourage.errors import DataError, ModelFileError, ParameterError, ShapeError, TrainingError
 from entourage.estimators import ESTIMATORS
+from entourage.losses import hinge_ranking_loss
+from entourage.metrics import ranking_accuracy
 from entourage.nets import NETS, Net
+from entourage.predictor import NotFittedError
 
 X, RANKS = make_medoid(n_sets=200, random_state=0)
 LISTS = [one[: 3 + i % 3] for i, one in enumerate(X)]
@@ -279,6 +282,60 @@ def test_features_beyond_all_bounds_are_an_error_not_a_ranking():
     far[1] *= 1e300
     with pytest.raises(DataError, match="scores of set 1 are not finite"):
         model.predict(far)
+
+
+def test_numpy_numbers_are_as_good_as_plain_ones(tmp_path):
+    model = quick(batch_size=np.int64(16), learning_rate=np.float32(0.01), standardize=np.True_)
+    model.set_params(device=torch.device("cpu"), checkpoint=tmp_path / "run").fit(X, RANKS).save(
+        tmp_path / "m"
+    )
+    assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+    GridSearchCV(quick(), {"batch_size": np.array([8, 16])}, cv=2, error_score="raise").fit(X, RANKS)
+
+
+def test_ranks_finer_than_float32_are_told_apart():
+    fine = quick(steps=100).fit(X, 1 + RANKS * 1e-9)
+    assert np.array_equal(fine.predict(X), quick(steps=100).fit(X, RANKS).predict(X))
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1e150, 1e200])
+def test_features_of_any_scale_are_learnt_from(scale):
+    plain, scaled = quick(steps=100).fit(X, RANKS), quick(steps=100).fit(X.astype(float) * scale, RANKS)
+    assert (plain.predict(X) == scaled.predict(X.astype(float) * scale)).mean() > 0.95
+
+
+def test_a_loss_of_ones_own_is_left_out_of_a_model_file_and_asked_for_again(tmp_path):
+    model = quick(loss=lambda s, r, m: hinge_ranking_loss(s, r, m)).fit(X, RANKS)
+    with pytest.warns(UserWarning, match="the loss is left out"):
+        model.save(tmp_path / "m")
+    back = load(tmp_path / "m")
+    assert np.array_equal(back.predict(X), model.predict(X))
+    with pytest.raises(ParameterError, match="Give it again"):
+        back.partial_fit(X, RANKS)
+
+
+def test_partial_fit_goes_on_with_the_story():
+    model = quick().fit(X, RANKS)
+    rows, steps = len(model.history_), model.n_steps_
+    model.partial_fit(X, RANKS)
+    assert len(model.history_) == rows + 1
+    assert model.n_steps_ == steps + 1
+    assert model.history_[-1]["step"] == steps + 1
+
+
+def test_pickling_leaves_the_model_where_it_is():
+    model = quick().fit(X, RANKS)
+    before = model.scorer_
+    pickle.dumps(model)
+    assert model.scorer_ is before
+
+
+def test_metrics_of_ragged_sets_go_through_padding():
+    sets = Sets.of(LISTS, LIST_RANKS)
+    model = quick().fit(sets)
+    assert ranking_accuracy(sets.pad(model.predict_scores(sets)), sets.pad(sets.targets)) == pytest.approx(
+        model.score(sets)
+    )
 
 
 def test_the_score_is_weighted_by_set():

@@ -169,3 +169,17 @@ def test_large_sets_give_the_same_in_chunks(metric, monkeypatch):
     whole = metric(scores, ranks, mask, per_set=True)
     monkeypatch.setattr("entourage.metrics._CHUNK", 500)
     np.testing.assert_allclose(metric(scores, ranks, mask, per_set=True), whole)
+
+
+@every_metric
+def test_infinite_scores_are_the_first_or_the_last_and_nothing_else(metric):
+    finite, infinite = [[1.0, -5.0, 0.0, 0.0]], [[1.0, -np.inf, 0.0, 0.0]]
+    ranks, mask = [[1, 0, 0, 0]], [[True, True, False, False]]
+    assert metric(infinite, ranks, mask) == metric(finite, ranks, mask)
+    with pytest.raises(DataError, match="Ranks must be finite"):
+        metric(finite, [[np.inf, 0, 1, 2]])
+
+
+@every_metric
+def test_sets_without_any_object_have_no_value(metric):
+    assert np.isnan(metric(np.zeros((2, 0)), np.zeros((2, 0))))

@@ -21,9 +21,10 @@ def ragged(sizes: list[int], d: int = 2, situation: bool = True) -> Sets:
 
 
 def same(a: Sets, b: Sets) -> bool:
-    return all(
-        np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True)
+    return (a.situation is None) == (b.situation is None) and all(
+        np.array_equal(np.nan_to_num(getattr(a, name)), np.nan_to_num(getattr(b, name)))
         for name in ("objects", "offsets", "targets", "situation")
+        if getattr(a, name) is not None
     )
 
 
@@ -149,6 +150,30 @@ def test_new_targets_come_packed_padded_or_ragged():
     assert uniform.with_targets(np.array([[0, 1], [1, 0]])).targets.tolist() == [0, 1, 1, 0]
 
 
+class Table(np.ndarray):
+    """Stands for a data frame: something with columns."""
+
+    columns = ("a", "b")
+
+
+def test_tensors_object_arrays_and_late_situations_are_taken():
+    import torch
+
+    for tensor in (torch.ones(2, 3, 1, requires_grad=True), torch.ones(2, 3, 1, dtype=torch.bfloat16)):
+        assert same(Sets.of(tensor, torch.zeros(2, 3)), Sets.of(np.ones((2, 3, 1)), np.zeros((2, 3))))
+    parts = np.empty(2, dtype=object)
+    parts[:] = [np.ones((2, 1)), np.ones((3, 1))]
+    assert Sets.of(parts).sizes.tolist() == [2, 3]
+    late = Sets.of(ragged([2, 3], situation=False), situation=[[1.0], [2.0]])
+    assert late.situation.tolist() == [[1.0], [2.0]]
+
+
+def test_values_can_be_padded_for_the_metrics():
+    sets = ragged([2, 3])
+    padded = sets.pad(np.arange(5.0))
+    np.testing.assert_array_equal(padded, [[0, 1, np.nan], [2, 3, 4]])
+
+
 WRONG = [
     (lambda: Sets.of(np.zeros((3, 2))), ShapeError, "For a single set, pass X\\[None\\]"),
     (lambda: Sets.of(np.zeros((0, 5, 2))), DataError, "no objects"),
@@ -160,7 +185,7 @@ WRONG = [
     (
         lambda: Sets.of(np.zeros((2, 3, 1)), np.zeros((2, 2))),
         ShapeError,
-        "shape \\(2, 3\\); got shape \\(2, 2\\)",
+        "per object, \\(2, 3\\); got shape",
     ),
     (lambda: Sets.of([np.zeros((3, 2))], [[0, 1]]), ShapeError, "Set 0 has 3 objects but 2 targets"),
     (lambda: Sets.of([np.zeros((3, 2))], [[0, 1, 2], [0]]), ShapeError, "1 sets came with the targets of 2"),
@@ -169,6 +194,19 @@ WRONG = [
     (lambda: Sets.of(np.zeros((2, 2, 1)), situation=np.zeros((3, 1))), ShapeError, "2 sets, but 3 rows"),
     (lambda: Sets.of(np.zeros((2, 2, 1)), situation=[[np.inf], [0]]), DataError, "set 0, feature 0 is inf"),
     (lambda: Sets.of(ragged([2]), situation=[[1.0]]), ParameterError, "carry their own"),
+    (
+        lambda: ragged([2, 3]).with_targets([[0, 1, 2], [0, 1]]),
+        ShapeError,
+        "Set 0 has 2 objects but 3 targets",
+    ),
+    (lambda: ragged([2, 2]).with_targets(np.zeros((2, 3))), ShapeError, "one entry per object"),
+    (lambda: Sets.of(np.zeros((2, 2, 1)), 3), ShapeError, "a row for each of 2 sets; got 3"),
+    (lambda: Sets.of(np.zeros((2, 2, 1)), [[0, 1], [0]]), ShapeError, "Set 1 has 2 objects but 1 targets"),
+    (lambda: Sets.of(np.zeros((1, 2, 1)), [["a", "b"]]), DataError, "Targets need numbers"),
+    (lambda: Sets.of(np.zeros((1, 2, 1), dtype=complex)), DataError, "real numbers"),
+    (lambda: Sets.of(np.zeros((3, 2)).view(Table)), ShapeError, "table.groupby"),
+    (lambda: Sets(np.zeros((5, 1)), [0, 2.5, 5]), ShapeError, "whole numbers"),
+    (lambda: Sets.concatenate([]), DataError, "nothing to join"),
     (lambda: Sets(np.zeros((3, 1)), [0, 2]), ShapeError, "run from 0 to 2"),
     (lambda: ragged([2]).split(0.5), DataError, "at least 2 sets"),
     (lambda: ragged([2, 3]).to_array(), ShapeError, "to_list"),

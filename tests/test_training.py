@@ -1,6 +1,7 @@
 """The training loop: what it learns, keeps, refuses, and how it goes on."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.batching import Resident, predict_packed
 from entourage.data import Sets, make_medoid
 from entourage.errors import CheckpointError, ParameterError, TrainingError
-from entourage.losses import hinge_ranking_loss
+from entourage.losses import hinge_ranking_loss, listnet_loss
 from entourage.training import Plan
 
 CPU = torch.device("cpu")
@@ -103,6 +104,63 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
         small_ranker(checkpoint=tmp_path).fit(*medoid(seed=1))
 
 
+@pytest.mark.parametrize("random_state", [None, np.random.default_rng(1)])
+def test_a_run_without_a_seed_of_its_own_resumes_with_that_of_its_checkpoint(tmp_path, random_state):
+    X, y = medoid()
+    with pytest.warns(UserWarning, match="fit again to go on"):
+        small_ranker(loss=StopAt(35), checkpoint=tmp_path, random_state=random_state).fit(X, y)
+    resumed = small_ranker(loss=StopAt(-1), checkpoint=tmp_path, random_state=random_state).fit(X, y)
+    assert resumed.n_steps_ == 60
+    assert equal(resumed, small_ranker(loss=StopAt(-1), random_state=resumed._seed).fit(X, y))
+
+
+def test_a_checkpoint_of_another_loss_is_refused_even_if_both_are_callables(tmp_path):
+    X, y = medoid()
+    small_ranker(loss=partial(listnet_loss, k=1), checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(CheckpointError):
+        small_ranker(loss=partial(listnet_loss, k=2), checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(CheckpointError):
+        small_ranker(loss=lambda s, r, m: s.sum(1), checkpoint=tmp_path).fit(X, y)
+
+
+def test_a_checkpoint_path_that_is_a_file_is_a_clear_error(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(CheckpointError, match="can't be a folder"):
+        small_ranker(checkpoint=tmp_path / "taken").fit(*medoid())
+
+
+def test_interrupting_a_pass_leaves_the_model_and_the_loop_it_runs_in():
+    X, y = medoid()
+    model = small_ranker().fit(X, y)
+    before = weights(model)
+    model.set_params(loss=StopAt(3))
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, y)
+    assert all(np.array_equal(a, b) for a, b in zip(before, weights(model), strict=True))
+
+
+def test_a_last_step_that_ruins_the_model_is_an_error():
+    X, y = medoid()
+    model = small_ranker(
+        optimizer="sgd", learning_rate=1e30, steps=1, validation=0, warmup=0, ema=None, clip=None
+    )
+    with pytest.raises(TrainingError, match="scores became infinite or NaN in step 1"):
+        model.fit(X, y)
+
+
+def test_higher_orders_work_in_mixed_precision():
+    X, y = medoid()
+    for limit in (2, 64):
+        small_ranker(FETA(width=4, order=2, max_subcontexts=limit), precision="bfloat16", steps=3).fit(X, y)
+
+
+def test_sets_too_large_for_all_pairs_are_a_clear_error():
+    X = np.random.default_rng(0).normal(size=(1, 50_000, 1))
+    with pytest.raises(ParameterError, match="plackett_luce"):
+        small_ranker(steps=1).fit(X, np.arange(50_000)[None])
+    small_ranker(steps=1, loss="plackett_luce").fit(X, np.arange(50_000)[None])
+
+
 def test_interruption_keeps_the_best_weights_so_far():
     X, y = medoid()
     with pytest.warns(UserWarning, match="the best weights so far are kept"):
@@ -189,8 +247,12 @@ def test_a_callable_may_return_the_mean_or_one_value_a_set():
     assert equal(by_mean, small_ranker().fit(X, y))
     with pytest.raises(ParameterError, match="when sets are weighted"):
         small_ranker(loss=lambda s, r, m: s.mean()).fit(X, y, sample_weight=np.ones(200))
-    with pytest.raises(ParameterError, match="one value for each of the 32 sets"):
-        small_ranker(loss=lambda s, r, m: s).fit(X, y)
+    for wrong in (lambda s, r, m: s, lambda s, r, m: s.mean(0)):
+        with pytest.raises(ParameterError, match="one value for each of the 32 sets"):
+            small_ranker(loss=wrong).fit(X, y)
+    for wrong in (lambda s, r, m: 0.5, lambda s, r, m: s.detach().mean(1)):
+        with pytest.raises(ParameterError, match="computed from the scores"):
+            small_ranker(loss=wrong).fit(X, y)
 
 
 def test_packed_scores_come_in_the_order_of_the_objects():
@@ -252,6 +314,9 @@ def test_the_progress_bar_is_shown_on_request(capsys):
         ({"l1": -1}, "l1"),
         ({"device": "gpu"}, "device='gpu' can't be used here"),
         ({"random_state": -1}, "random_state"),
+        ({"random_state": 2**64}, "random_state"),
+        ({"steps": 10.0}, "steps needs a whole number"),
+        ({"learning_rate": float("inf")}, "learning_rate"),
         ({"net": FATE}, "did you mean FATE\\(\\)"),
         ({"net": "fate"}, "net needs a net such as FATE"),
     ],

@@ -16,6 +16,7 @@ from entourage.sets import Sets, plan_batches
 __all__ = ["Batch", "Resident", "find_device", "predict_packed"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
+BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
 SCORE_OBJECTS = 2**14  # objects scored at a time
 
 
@@ -112,18 +113,19 @@ class Resident:
         """How many batches an epoch has."""
         if self.uniform_size is not None:
             return -(-len(self) // self._sets_in_batch(batch_size))
-        return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS))
+        return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, max_pairs=BATCH_PAIRS))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
         """Part the sets into shuffled batches."""
         if self.uniform_size is not None:
             order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
             return list(torch.split(order, self._sets_in_batch(batch_size)))
-        plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, rng=rng)
+        plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, max_pairs=BATCH_PAIRS, rng=rng)
         return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
 
     def _sets_in_batch(self, batch_size: int) -> int:
-        return max(1, min(batch_size, BATCH_OBJECTS // (self.uniform_size or 1)))
+        size = self.uniform_size or 1
+        return max(1, min(batch_size, BATCH_OBJECTS // size, BATCH_PAIRS // size**2))
 
 
 @torch.no_grad()

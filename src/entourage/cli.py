@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
+from rich.text import Text
 
 from entourage import __version__
 from entourage.errors import UserError
@@ -19,13 +20,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="""Entourage learns to rank objects in the company they keep.
 
-The utility of an object depends on which others are on offer: a decoy makes its neighbour shine, an extreme
-option makes the middle one attractive. Start with [bold]entourage demo[/bold], which shows a preference that
-turns round when one object is added; then, in Python:
+The utility of an object depends on which others are on offer: a decoy makes its neighbour shine, \
+an extreme option makes the middle one attractive. Start with [bold]entourage demo[/bold], which shows a \
+preference that turns round when one object is added; then, in Python:
 
-    from entourage import Ranker, FATE
-    model = Ranker(FATE()).fit(X, ranks)   # X: (sets, objects, features); ranks: 0 = best
-    model.predict(X_new)                   # sets of any size
+model = entourage.Ranker(entourage.FATE()).fit(X, ranks)
+
+where X is (sets, objects, features) and rank 0 is best; model.predict(X_new) ranks sets of any size.
 """,
     rich_markup_mode="rich",
 )
@@ -153,7 +154,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        Console(stderr=True).print(f"[red]Error:[/red] {error}", soft_wrap=True, highlight=False)
+        Console(stderr=True).print(Text.assemble(("Error: ", "red"), str(error)), soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted.")

@@ -5,13 +5,14 @@ sentence and exits with 2. Anything else that escapes is a bug, and keeps its tr
 """
 
 import difflib
+import math
 from collections.abc import Iterable
+from numbers import Integral
 
 __all__ = [
     "CheckpointError",
     "DataError",
     "ModelFileError",
-    "NotFittedError",
     "ParameterError",
     "ShapeError",
     "TrainingError",
@@ -35,10 +36,6 @@ class DataError(UserError):
 
 class ParameterError(UserError):
     """A parameter has a value that means nothing here."""
-
-
-class NotFittedError(UserError, AttributeError):
-    """A prediction was asked of a model that has not been fitted."""
 
 
 class TrainingError(UserError):
@@ -105,12 +102,12 @@ def check_number(
     needed = " ".join([kind, " and ".join(bounds)]).strip()
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} needs {needed}; got {value!r}.") from None
     fits = (
         not isinstance(value, (bool, str))
-        and number == number
-        and (not whole or number.is_integer())
+        and math.isfinite(number)
+        and (not whole or isinstance(value, Integral))
         and (least is None or number >= least)
         and (above is None or number > above)
         and (most is None or number <= most)

@@ -1,6 +1,7 @@
 """Estimators: scikit-learn citizens that join a net, a task and the training loop."""
 
 import copy
+import functools
 import hashlib
 import os
 import platform
@@ -18,6 +19,7 @@ from entourage.batching import Resident, find_device, predict_packed
 from entourage.errors import (
     ModelFileError,
     ParameterError,
+    TrainingError,
     check_choice,
     check_number,
 )
@@ -27,7 +29,7 @@ from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
-from entourage.training import Outcome, Plan, train
+from entourage.training import Outcome, Plan, checkpoint_file, train
 
 __all__ = ["ESTIMATORS", "Ranker", "load"]
 
@@ -83,11 +85,11 @@ class SetEstimator(SetPredictor):
     precision : {"float32", "bfloat16"}
         "bfloat16" computes the net in mixed precision.
     checkpoint : path, optional
-        A folder in which training keeps its state. Where it finds a run of the same data and settings,
-        `fit` goes on with it, to the same end as if it had never been interrupted.
+        A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
+        same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
     verbose : bool
         Whether to show a progress bar.
-    random_state : int, numpy Generator or None
+    random_state : int, numpy Generator or RandomState, or None
         The same seed gives the same model: to the bit on one CPU.
 
     Attributes
@@ -127,7 +129,7 @@ class SetEstimator(SetPredictor):
         precision: str = "float32",
         checkpoint: str | os.PathLike[str] | None = None,
         verbose: bool = False,
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
         self.net = net
         self.loss = loss
@@ -176,7 +178,7 @@ class SetEstimator(SetPredictor):
         """
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
         check_number("validation", self.validation, least=0, below=1)
-        seed = self._draw_seed()
+        seed = self._draw_seed(self.checkpoint)
         standardise = Standardizer.fit(sets, self.standardize)
         scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
@@ -197,7 +199,8 @@ class SetEstimator(SetPredictor):
         )
         self._keep(scorer, standardise, outcome, seed=seed, partial_fits=0)
         if outcome.interrupted:
-            kept = "the best weights so far are kept" if held_out is not None else "the last weights are kept"
+            best = outcome.best_score is not None
+            kept = "the best weights so far are kept" if best else "the last weights are kept"
             resume = f"; fit again to go on from {self.checkpoint}" if self.checkpoint is not None else ""
             warnings.warn(
                 f"Interrupted in step {outcome.steps} of {plan.steps}: {kept}{resume}.", stacklevel=2
@@ -214,7 +217,8 @@ class SetEstimator(SetPredictor):
     ) -> Self:
         """Go once through these sets, from where the model is, at a constant learning rate.
 
-        The first call starts a new model and standardises by its sets. Nothing is held out.
+        The first call starts a new model and standardises by its sets. Nothing is held out, and no weights
+        are averaged. A pass that fails or is interrupted leaves the model as it was.
         """
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
         if hasattr(self, "scorer_"):
@@ -247,13 +251,28 @@ class SetEstimator(SetPredictor):
             optimizer_state=state,
             progress=self.verbose,
         )
+        if outcome.interrupted:
+            raise KeyboardInterrupt  # the model stays as it was before this pass
+        if count or hasattr(self, "scorer_"):  # the story goes on
+            earlier = self.n_steps_
+            outcome.history = self.history_ + [
+                row | {"step": row["step"] + earlier} for row in outcome.history
+            ]
+            outcome.steps += earlier
         self._keep(scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
         return self
 
-    def _draw_seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, np.random.Generator):
+    def _draw_seed(self, checkpoint: str | os.PathLike[str] | None = None) -> int:
+        """Return the seed: the given one, that of the run found in ``checkpoint``, or one drawn."""
+        if self.random_state is None or isinstance(
+            self.random_state, np.random.Generator | np.random.RandomState
+        ):
+            if checkpoint is not None and checkpoint_file(checkpoint).exists():
+                return int(model_file.read(checkpoint_file(checkpoint), "checkpoint")[0]["seed"])
+            if isinstance(self.random_state, np.random.RandomState):
+                return int(self.random_state.randint(2**31))
             return int(np.random.default_rng(self.random_state).integers(2**31))
-        check_number("random_state", self.random_state, least=0, whole=True)
+        check_number("random_state", self.random_state, least=0, most=2**32 - 1, whole=True)
         return int(self.random_state)
 
     def _build(self, standardise: Standardizer, seed: int) -> Scorer:
@@ -276,7 +295,13 @@ class SetEstimator(SetPredictor):
         resident = Resident(held_out, device)
 
         def judge(scorer: Scorer) -> float:
-            return self._metric(held_out, predict_packed(scorer, resident).cpu().numpy())
+            scores = predict_packed(scorer, resident).cpu().numpy()
+            if not np.isfinite(scores).all():
+                raise TrainingError(
+                    "The scores of held-out sets became infinite or NaN; no model was kept. Lower the "
+                    "learning rate, or look for extreme features."
+                )
+            return self._metric(held_out, scores)
 
         return judge
 
@@ -307,7 +332,7 @@ class SetEstimator(SetPredictor):
         digest = hashlib.sha256()
         for array in (sets.objects, sets.offsets, sets.targets, sets.situation, weights):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        settings = [repr(self.net), _loss_name(self.loss), self.validation, self.standardize]
+        settings = [repr(self.net), _loss_identity(self.loss), self.validation, self.standardize]
         return digest.hexdigest() + repr(settings)
 
     def _keep(
@@ -346,6 +371,12 @@ class SetEstimator(SetPredictor):
             )
         params = self.get_params(deep=False)
         params["loss"] = _loss_name(self.loss)
+        if params["loss"] is None:
+            warnings.warn(
+                "A model file holds no code: the loss is left out. To train the loaded model further, give "
+                "it again with set_params(loss=...).",
+                stacklevel=2,
+            )
         params["checkpoint"] = None if self.checkpoint is None else str(self.checkpoint)
         params["random_state"] = self._seed
         del params["net"]
@@ -375,7 +406,7 @@ class SetEstimator(SetPredictor):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         if "scorer_" in state:  # so that a model trained on a GPU can be unpickled without one
-            state = state | {"scorer_": self.scorer_.cpu()}
+            state = state | {"scorer_": copy.deepcopy(self.scorer_).cpu()}
         return state
 
 
@@ -434,6 +465,15 @@ def _loss_name(loss: str | Loss) -> str | None:
     if isinstance(loss, str):
         return loss
     return next((name for name, known in LOSSES.items() if known is loss), None)
+
+
+def _loss_identity(loss: Any) -> str:
+    """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
+    if isinstance(loss, functools.partial):
+        return f"{_loss_identity(loss.func)}({loss.args}, {loss.keywords})"
+    name = str(_loss_name(loss) or getattr(loss, "__qualname__", type(loss).__qualname__))
+    code = getattr(loss, "__code__", None)
+    return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
 
 
 def _version(package: str) -> str:

@@ -129,7 +129,7 @@ def listnet_loss(scores: Scores, ranks: Ranks, mask: Mask, k: int = 3) -> PerSet
         raise ParameterError(
             f"Top-{k} ListNet sums over {m}^{k} choices in each of {n} sets, too many to hold in memory. "
             "Take a smaller k (functools.partial(listnet_loss, k=1)), smaller batches or sub-sets, or "
-            "loss='plackett_luce', which is linear in the set size."
+            "loss='plackett_luce', which needs no such sum."
         )
     known = _ranked(ranks, mask)
     ordered = _known_pairs(ranks, known)
@@ -161,10 +161,15 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def find_loss(loss: str | Loss) -> Loss:
+def find_loss(loss: str | Loss | None) -> Loss:
     """Return the loss of this name, or the callable itself."""
     if callable(loss):
         return loss
+    if loss is None:
+        raise ParameterError(
+            "loss=None: a model saved with a loss of one's own comes back without it. Give it again: "
+            "model.set_params(loss=...)."
+        )
     return LOSSES[check_choice("loss", loss, LOSSES)]
 
 
@@ -174,6 +179,12 @@ def _ranked(ranks: Tensor, mask: Tensor) -> Tensor:
 
 def _known_pairs(ranks: Tensor, known: Tensor) -> Tensor:
     """(n, i, j): both are ranked and i is before j."""
+    n, m = ranks.shape
+    if n * m * m > 2**31:
+        raise ParameterError(
+            f"This loss looks at all pairs of {m:,} objects, too many to hold in memory. Learn from sub-sets "
+            "(sets.sample_subsets(1000)), or take loss='plackett_luce', which needs no pairs."
+        )
     return (ranks[:, :, None] < ranks[:, None, :]) & known[:, :, None] & known[:, None, :]
 
 

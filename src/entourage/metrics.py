@@ -314,10 +314,13 @@ def _check(scores: Any, ranks: Any, mask: Any) -> tuple[Floats, Floats, Bools]:
         if there.shape != s.shape:
             raise ShapeError(f"mask needs the shape of scores, {s.shape}; got {there.shape}.")
         known = known & there
+    if np.isinf(r[known]).any():
+        raise DataError("Ranks must be finite; for 'not ranked' give NaN or -1.")
     if np.isnan(s[known]).any():
         i, j = np.argwhere(known & np.isnan(s))[0]
         raise DataError(f"Scores must be numbers; that of set {i}, object {j} is NaN.")
-    return np.where(known, s, 0.0), np.where(known, r, 0.0), known
+    largest = np.finfo(np.float64).max  # an infinite score is still before the padding
+    return np.where(known, np.clip(s, -largest, largest), 0.0), np.where(known, r, 0.0), known
 
 
 def _as_numpy(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
@@ -341,7 +344,7 @@ def _count_pairs(s: Floats, r: Floats, known: Bools) -> tuple[Floats, Floats, Fl
     for start in range(0, n, step):
         part = slice(start, start + step)
         a, b, both = s[part], r[part], known[part]
-        for i in range(0, m, max(1, _CHUNK // m)):  # rows, so that one huge set fits too
+        for i in range(0, m, max(1, _CHUNK // max(1, m))):  # rows, so that one huge set fits too
             rows = slice(i, i + max(1, _CHUNK // m))
             pair = both[:, rows, None] & both[:, None, :]
             before = (b[:, rows, None] < b[:, None, :]) & pair

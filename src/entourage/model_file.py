@@ -8,17 +8,18 @@ neighbouring file first, which then takes the place of the old one in one step.
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
 from entourage.errors import ModelFileError
+from entourage.files import write_atomically
 
-__all__ = ["FORMAT", "read", "write"]
+__all__ = ["FORMAT", "read", "to_json", "write"]
 
 MAGIC = b"entourage-file"
 FORMAT = 1
@@ -36,27 +37,24 @@ def write(
     content : anything JSON can hold
     tensors : tensors by name, on any device
     """
-    target = Path(path)
-    settings = json.dumps({"kind": kind, **content}, allow_nan=True, sort_keys=True).encode()
+    settings = to_json({"kind": kind, **content}).encode()
     body = settings + b"\n" + tensors_to_bytes({k: t.detach().cpu().contiguous() for k, t in tensors.items()})
     head = MAGIC + f" {FORMAT} sha256:{hashlib.sha256(body).hexdigest()}\n".encode()
     try:
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise ModelFileError(f"{target} can't be written: {error.strerror}.") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(head + body)
-            file.flush()
-            os.fsync(file.fileno())
-        _like_a_new_file(scratch)
-        Path(scratch).replace(target)
+        write_atomically(path, head + body)
     except OSError as error:
         raise ModelFileError(
-            f"{target} can't be written: {error.strerror}. What was there before is untouched."
+            f"{path} can't be written: {error.strerror}. What was there before is untouched."
         ) from error
-    finally:
-        Path(scratch).unlink(missing_ok=True)
+
+
+def to_json(content: Any) -> str:
+    """Write JSON in one line; numbers of numpy become plain ones, paths and devices their names."""
+
+    def plain(value: Any) -> Any:
+        return value.item() if isinstance(value, np.generic) else str(value)
+
+    return json.dumps(content, default=plain, sort_keys=True)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -84,10 +82,3 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     if content.pop("kind") != kind:
         raise ModelFileError(f"{path} holds no {kind}, although Entourage wrote it.")
     return content, tensors_from_bytes(packed)
-
-
-def _like_a_new_file(path: str) -> None:
-    """Give a temporary file, which only its owner may read, the rights of an ordinary one."""
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(path).chmod(0o666 & ~mask)

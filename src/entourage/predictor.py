@@ -5,13 +5,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
-from entourage.errors import DataError, NotFittedError, ShapeError
+from entourage.errors import DataError, ShapeError, UserError
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
 
-__all__ = ["SetPredictor"]
+__all__ = ["NotFittedError", "SetPredictor"]
+
+
+class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc]
+    """A prediction was asked of a model that has not been fitted."""
 
 
 class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]

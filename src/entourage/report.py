@@ -3,12 +3,12 @@
 import base64
 import importlib.util
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from entourage.errors import UserError
+from entourage.files import write_atomically
 
 __all__ = ["Cell", "Section", "Table", "make_folder", "require_report", "write_report", "write_text"]
 
@@ -61,14 +61,10 @@ def make_folder(path: Path) -> None:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, all or nothing."""
-    target = Path(path)
     try:
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as scratch:
-            scratch.write(text)
-        Path(scratch.name).chmod(0o644)
-        Path(scratch.name).replace(target)
+        write_atomically(path, text.encode())
     except OSError as error:
-        raise UserError(f"{target} can't be written: {error.strerror}.") from error
+        raise UserError(f"{path} can't be written: {error.strerror}.") from error
 
 
 _PAGE = """<!doctype html>

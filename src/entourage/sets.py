@@ -48,6 +48,8 @@ class Sets:
         situation: ArrayLike | None = None,
     ) -> None:
         self.objects = _as_floats(objects, "objects", axes="(objects, features)", ndim=2)
+        if not np.issubdtype(np.asarray(offsets).dtype, np.integer):
+            raise ShapeError(f"offsets needs whole numbers; got {np.asarray(offsets).dtype}.")
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         if self.offsets.ndim != 1 or len(self.offsets) < 2:
             raise ShapeError(
@@ -89,14 +91,22 @@ class Sets:
         Sets(4 sets of 3 objects, 2 features)
         """
         if isinstance(X, Sets):
-            if situation is not None:
-                raise ParameterError(
-                    "situation came twice: these Sets are asked to take it, but Sets carry their own; "
-                    "pass Sets(..., situation=...)."
-                )
-            return X if targets is None else X.with_targets(targets)
+            sets = X if targets is None else X.with_targets(targets)
+            if situation is None:
+                return sets
+            if X.situation is not None:
+                raise ParameterError("situation came twice: these Sets carry their own.")
+            return cls(sets.objects, sets.offsets, sets.targets, situation)
+        if hasattr(X, "columns"):
+            raise ShapeError(
+                "X is a table, and a table doesn't say which rows form a set. Pass one array a set: "
+                "[group[features].to_numpy() for _, group in table.groupby(set_id)]."
+            )
         if hasattr(X, "ndim") or hasattr(X, "__array__"):
-            return cls.from_array(np.asarray(X), targets, situation)
+            array = _to_numpy(X)
+            if array.ndim == 1 and array.dtype == object:  # ragged sets in an array of arrays
+                return cls.from_list(list(array), targets, situation)
+            return cls.from_array(array, targets, situation)
         if isinstance(X, Sequence):
             return cls.from_list(X, targets, situation)
         raise ShapeError(
@@ -109,7 +119,7 @@ class Sets:
         cls, X: ArrayLike, targets: ArrayLike | None = None, situation: ArrayLike | None = None
     ) -> "Sets":
         """Make sets of one size from an ``(n, m, d)`` array, with ``(n, m)`` targets."""
-        array = np.asarray(X)
+        array = _to_numpy(X)
         if array.ndim != 3:
             single = " For a single set, pass X[None]." if array.ndim == 2 else ""
             raise ShapeError(f"X needs 3 axes (sets, objects, features); got shape {array.shape}.{single}")
@@ -117,12 +127,8 @@ class Sets:
         if n * m == 0:
             raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
         if targets is not None:
-            targets = np.asarray(targets)
-            if targets.shape != (n, m):
-                raise ShapeError(
-                    f"Targets need one entry per object, shape {(n, m)}; got shape {targets.shape}."
-                )
-            targets = targets.reshape(n * m)
+            rows = _as_rows(targets, np.full(n, m))
+            targets = np.concatenate(rows)
         return cls(array.reshape(n * m, d), np.arange(n + 1) * m, targets, situation)
 
     @classmethod
@@ -132,7 +138,7 @@ class Sets:
         """Make sets from a list of ``(m, d)`` arrays, one a set, with a list of targets."""
         if len(X) == 0:
             raise DataError("X is an empty list. At least one set is needed.")
-        parts = [np.asarray(part) for part in X]
+        parts = [_to_numpy(part) for part in X]
         d = parts[0].shape[-1] if parts[0].ndim else 0
         for i, part in enumerate(parts):
             if part.ndim != 2 or part.shape[1] != d:
@@ -142,19 +148,14 @@ class Sets:
                 )
         sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
         if targets is not None:
-            if len(targets) != len(parts):
-                raise ShapeError(f"{len(parts)} sets came with the targets of {len(targets)}.")
-            rows = [np.asarray(row, dtype=np.float64).reshape(-1) for row in targets]
-            given = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-            if (given != sizes).any():
-                i = int(np.argmax(given != sizes))
-                raise ShapeError(f"Set {i} has {sizes[i]} objects but {given[i]} targets.")
-            targets = np.concatenate(rows)
+            targets = np.concatenate(_as_rows(targets, sizes))
         return cls(np.concatenate(parts), _offsets(sizes), targets, situation)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":
         """Join several `Sets` into one."""
+        if len(parts) == 0:
+            raise DataError("There is nothing to join: at least one Sets is needed.")
         if len({(p.n_features, p.targets is None, p.n_situation_features) for p in parts}) != 1:
             raise ShapeError(
                 "Only sets with the same features, all with or all without targets and situation, can be "
@@ -178,12 +179,8 @@ class Sets:
 
     def with_targets(self, targets: Any) -> "Sets":
         """Return the same objects with other targets: packed, ``(n, m)`` or a list of rows."""
-        if isinstance(targets, np.ndarray) and targets.ndim == 1 and len(targets) == len(self.objects):
-            flat = targets
-        else:
-            if len(targets) != len(self):
-                raise ShapeError(f"{len(self)} sets came with the targets of {len(targets)}.")
-            flat = np.concatenate([np.asarray(row, dtype=np.float64).reshape(-1) for row in targets])
+        packed = isinstance(targets, np.ndarray) and targets.dtype != object and targets.ndim == 1
+        flat = targets if packed else np.concatenate(_as_rows(targets, self.sizes))
         return Sets._trusted(self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation)
 
     def with_features(self, objects: Floats, situation: Floats | None) -> "Sets":
@@ -338,11 +335,7 @@ class Sets:
         mask = np.arange(int(self.sizes.max())) < self.sizes[:, None]
         objects = np.zeros((*mask.shape, self.n_features), dtype=self.objects.dtype)
         objects[mask] = self.objects
-        if self.targets is None:
-            return objects, None, mask
-        targets = np.full(mask.shape, np.nan)
-        targets[mask] = self.targets
-        return objects, targets, mask
+        return objects, None if self.targets is None else self.pad(self.targets), mask
 
     def batches(
         self, batch_size: int = 256, *, max_objects: int | None = None, random_state: Seed = None
@@ -358,6 +351,13 @@ class Sets:
         for size in np.unique(sizes):
             chosen = np.flatnonzero(sizes == size)
             yield chosen, self.offsets[chosen][:, None] + np.arange(size)
+
+    def pad(self, values: NDArray[Any]) -> Floats:
+        """Bring packed values, one an object, into ``(n, m)`` with NaN in the padding, for the metrics."""
+        mask = np.arange(int(self.sizes.max())) < self.sizes[:, None]
+        padded = np.full(mask.shape, np.nan)
+        padded[mask] = values
+        return padded
 
     def unpack(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Cut packed values, one an object, into one array a set."""
@@ -387,6 +387,7 @@ def plan_batches(
     batch_size: int,
     *,
     max_objects: int | None = None,
+    max_pairs: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Index]:
     """Part sets of the given sizes into batches of about one size.
@@ -396,6 +397,7 @@ def plan_batches(
     sizes : how many objects each set holds
     batch_size : at most so many sets a batch
     max_objects : at most so many objects a batch, padding included; a larger set goes alone
+    max_pairs : at most so many pairs of objects a batch, padding included; a larger set goes alone
     rng : shuffles the sets of one size and the order of the batches; without it the plan is in order
 
     Examples
@@ -412,6 +414,8 @@ def plan_batches(
         count = batch_size
         if max_objects is not None:
             count = min(count, max(1, max_objects // int(ordered[start])))
+        if max_pairs is not None:
+            count = min(count, max(1, max_pairs // int(ordered[start]) ** 2))
         plan.append(order[start : start + count])
         start += count
     if rng is not None:
@@ -426,13 +430,15 @@ def _offsets(sizes: Index) -> Index:
 
 
 def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
-    array = np.asarray(values)
+    array = _to_numpy(values)
     if array.ndim != ndim:
         raise ShapeError(f"{name} needs {ndim} axes {axes}; got shape {array.shape}.")
     if array.shape[1] < 1:
         raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
+    if np.iscomplexobj(array):
+        raise DataError(f"{name} needs real numbers; got {array.dtype}. Pass real and imaginary parts.")
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError):
@@ -441,11 +447,46 @@ def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
         ) from None
 
 
-def _as_targets(targets: ArrayLike, n_objects: int) -> Floats:
+def _to_numpy(values: Any) -> NDArray[Any]:
+    """Make an array of whatever came, torch tensors included."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if values.is_floating_point() and values.itemsize < 4 else values
     try:
-        array = np.ascontiguousarray(targets, dtype=np.float64)
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError("Rows of differing lengths can't form an array; pass a list of arrays.") from None
+
+
+def _as_rows(targets: Any, sizes: Index) -> list[Floats]:
+    """Check that there is a row of targets for each set, with an entry for each of its objects."""
+    if not hasattr(targets, "__len__"):
+        raise ShapeError(f"Targets need a row for each of {len(sizes)} sets; got {targets!r}.")
+    if len(targets) != len(sizes):
+        raise ShapeError(f"{len(sizes)} sets came with the targets of {len(targets)}.")
+    if hasattr(targets, "detach") or (isinstance(targets, np.ndarray) and targets.dtype != object):
+        array = _numbers(_to_numpy(targets))  # no Python loop over sets
+        if array.ndim != 2 or (sizes != array.shape[1]).any():
+            wanted = (len(sizes), int(sizes[0])) if (sizes == sizes[0]).all() else "one row a set"
+            raise ShapeError(f"Targets need one entry per object, {wanted}; got shape {array.shape}.")
+        return [array.reshape(-1)]
+    rows = [_numbers(_to_numpy(row)).reshape(-1) for row in targets]
+    given = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    if (given != sizes).any():
+        i = int(np.argmax(given != sizes))
+        raise ShapeError(f"Set {i} has {sizes[i]} objects but {given[i]} targets.")
+    return rows
+
+
+def _numbers(array: NDArray[Any]) -> Floats:
+    try:
+        return array.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError("Targets need numbers: a rank for each object, NaN where there is none.") from None
+
+
+def _as_targets(targets: ArrayLike, n_objects: int) -> Floats:
+    array = np.ascontiguousarray(_numbers(_to_numpy(targets)))
     if array.shape != (n_objects,):
         raise ShapeError(
             f"Targets need one entry per object, {n_objects} in all; got shape {np.shape(targets)}."

@@ -31,15 +31,15 @@ class Standardizer:
         parts = [sets.objects] if sets.situation is None else [sets.objects, sets.situation]
         if not enabled:
             return cls(*zip(*((np.zeros(p.shape[1]), np.ones(p.shape[1])) for p in parts), strict=True))
-        means = tuple(part.mean(0, dtype=np.float64) for part in parts)
-        scales = (part.std(0, dtype=np.float64) for part in parts)
-        constant = 1e-12  # relative to the mean: what is left of a constant feature after rounding
-        return cls(
-            means,
-            tuple(
-                np.where(s > constant * (1 + np.abs(m)), s, 1.0) for s, m in zip(scales, means, strict=True)
-            ),
-        )
+        means, scales = [], []
+        for part in parts:
+            largest = np.abs(part).max(0).astype(np.float64)
+            unit = part / np.where(largest > 0, largest, 1.0)  # so that no square overflows
+            mean, spread = unit.mean(0), unit.std(0)
+            varies = spread > 1e-12 * np.abs(mean)  # more than rounding leaves of a constant feature
+            means.append(mean * largest)
+            scales.append(np.where(varies, spread * largest, 1.0))
+        return cls(tuple(means), tuple(scales))
 
     def __call__(self, sets: Sets) -> Sets:
         """Return the same sets with standardised float32 features."""

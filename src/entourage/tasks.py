@@ -34,6 +34,10 @@ class Ranking:
                 f"set {i}, object {row - sets.offsets[i]} has {targets[row]:g}. "
                 "For relevance grades, larger = better, pass grades.max() - grades."
             )
+        if (targets.astype(np.float32) != targets)[~np.isnan(targets)].any():
+            for _, rows in sets.by_size():  # finer than float32 can tell: only their order counts
+                ranks = ranks_from_scores(-targets[rows], ~np.isnan(targets[rows]))
+                targets[rows] = np.where(ranks < 0, np.nan, ranks)
         return sets.with_targets(targets)
 
     @staticmethod

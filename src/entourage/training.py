@@ -7,7 +7,6 @@ its step, its weights and its optimiser's: a run that is interrupted and resumed
 import contextlib
 import copy
 import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from entourage.errors import CheckpointError, ParameterError, TrainingError, che
 from entourage.losses import Loss
 from entourage.nets import Scorer
 
-__all__ = ["Outcome", "Plan", "train"]
+__all__ = ["Outcome", "Plan", "checkpoint_file", "train"]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
@@ -126,20 +125,19 @@ def train(
     run = _Run(scorer, loss, data, plan, evaluate)
     if optimizer_state is not None:
         run.load_optimizer(optimizer_state)
-    folder = None if checkpoint is None else Path(checkpoint)
-    identity = _identity(plan, fingerprint)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        if (folder / CHECKPOINT).exists():
-            run.restore(folder / CHECKPOINT, identity)
+    file, identity = None, ""
+    if checkpoint is not None:
+        file, identity = checkpoint_file(checkpoint), _identity(plan, fingerprint)
+        if file.exists():
+            run.restore(file, identity)
     interrupted = False
     with _bar(plan.steps, progress) as show:
         show(run)
         try:
             for done in run.go():
                 show(run)
-                if done and folder is not None:
-                    run.save(folder / CHECKPOINT, identity)
+                if done and file is not None:
+                    run.save(file, identity)
         except KeyboardInterrupt:
             interrupted = True
     return Outcome(
@@ -150,6 +148,15 @@ def train(
         steps=run.step,
         interrupted=interrupted,
     )
+
+
+def checkpoint_file(folder: str | os.PathLike[str]) -> Path:
+    """Return where the state of a run is kept, in a folder that is made where it is missing."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder} can't be a folder for checkpoints: {error.strerror}.") from error
+    return Path(folder) / CHECKPOINT
 
 
 class _Run:
@@ -218,9 +225,13 @@ class _Run:
         with _autocast(self.data.device, plan.precision):
             scores = self.scorer(batch.objects, batch.mask)
         value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
-        if value.ndim == 1:
+        if not isinstance(value, Tensor) or not value.requires_grad:
+            raise ParameterError(
+                f"The loss must return a tensor computed from the scores; it returned {value!r}."
+            )
+        if value.shape == scores.shape[:1]:
             value = (value if batch.weights is None else value * batch.weights).mean()
-        elif value.ndim > 1 or batch.weights is not None:
+        elif value.ndim > 0 or batch.weights is not None:
             raise ParameterError(
                 f"The loss must return one value for each of the {len(scores)} sets of a batch"
                 + (" when sets are weighted" if value.ndim == 0 else ", or their mean")
@@ -326,6 +337,7 @@ class _Run:
             tensors |= _prefixed("best", self.best_weights)
         content = {
             "identity": identity,
+            "seed": self.plan.seed,
             "step": self.step,
             "history": self.history,
             "best_score": self.best_score,
@@ -380,7 +392,8 @@ def _without(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _identity(plan: Plan, fingerprint: str) -> str:
-    return hashlib.sha256(json.dumps([asdict(plan), fingerprint]).encode()).hexdigest()
+    content = [model_file.FORMAT, asdict(plan), fingerprint]
+    return hashlib.sha256(model_file.to_json(content).encode()).hexdigest()
 
 
 @contextlib.contextmanager

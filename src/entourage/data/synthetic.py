@@ -23,7 +23,8 @@ def make_medoid(
     """Generate the medoid task: rank random points by their distance to the medoid of their set.
 
     Points are uniform in the unit cube. The medoid is the point with the smallest mean distance to
-    the points of its set; it has rank 0, the point furthest from it the last rank.
+    the points of its set; it has rank 0, the point furthest from it the last rank. (Of two points both are
+    medoids, and the first is taken: at least three make a task.)
 
     Returns
     -------
@@ -76,6 +77,7 @@ def make_hypervolume(
     >>> X.shape, bool((X <= 0).all()), ranks[0].tolist()
     ((3, 5, 2), True, [1, 2, 3, 4, 0])
     """
+    check_number("n_features", n_features, least=2, whole=True)
     rng = _check_task(n_sets, n_objects, n_features, random_state)
     points = rng.standard_normal((n_sets, n_objects, n_features))
     X = -np.abs(points / np.linalg.norm(points, axis=2, keepdims=True)).astype(np.float32)

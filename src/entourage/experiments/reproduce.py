@@ -253,8 +253,8 @@ def summarise(name: str, mode: str, rows: list[Row]) -> str:
         if footnote:
             lines += [footnote, ""]
     lines += [
-        f"Bold: the best of a column. (above), (below): more than {claims['tolerance']} away from the published "
-        "mean.",
+        "Bold: the best of a column. (above), (below): more than "
+        f"{claims['tolerance']} away from the published mean.",
         "",
     ]
     return "\n".join(lines)

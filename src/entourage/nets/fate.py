@@ -36,8 +36,9 @@ class FATE(Net):
 
     Notes
     -----
-    With ``depth=0`` both nets are linear. The average then adds the same to all scores of a set (up to
-    a multiple of the object's own features): such a net shifts scores, but reverses no preference.
+    With ``depth=0`` both nets are linear. An object inside its own context then only shares a shift of all
+    scores with the others: no preference is ever reversed. Outside it, its own features count less the
+    larger the set is, which can reverse a preference, but whatever is added.
 
     Examples
     --------

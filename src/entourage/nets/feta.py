@@ -42,9 +42,9 @@ class FETA(Net):
 
     Notes
     -----
-    With ``depth=0`` every utility is linear. Unsquashed, partners then add the same to all scores of a
-    set (up to a multiple of the object's own features): such a net shifts scores, but reverses no
-    preference. Squashed, :math:`U_1(x, y)` is a logistic function of the pair, and it can.
+    With ``depth=0`` every utility is linear. Unsquashed, partners then shift all scores of a set alike,
+    but for a part that depends on its size only. Squashed, :math:`U_1(x, y)` is a logistic function of the
+    pair, and who is there can reverse a preference.
 
     Examples
     --------

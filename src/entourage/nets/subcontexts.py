@@ -25,6 +25,7 @@ class SubcontextMean(torch.nn.Module):
     ``max_subcontexts`` are drawn, each sub-context with the same probability, so the mean is unbiased.
     In training every step draws anew; in evaluation the draw is always the same, and since it goes by
     the objects' features rather than by their places, it doesn't depend on the order of presentation.
+    (Twins, equal in all features, are dealt different sub-contexts then, and so may differ in score.)
 
     How: objects stand in a circle. The sub-contexts of object ``i`` are ``i + shift_1, ..., i + shift_k``
     for the k-element sets of shifts in ``1 ... size - 1``, the same shifts for all objects of a set.
@@ -67,9 +68,11 @@ class SubcontextMean(torch.nn.Module):
         exact = exact.to(objects.device)
         means = objects.new_zeros(n, m)
         if exact.any():
-            means[exact] = self._mean(ordered[exact], sizes[exact], self._all_shifts(sizes[exact]))
+            found = self._mean(ordered[exact], sizes[exact], self._all_shifts(sizes[exact]))
+            means[exact] = found.to(means.dtype)
         if not exact.all():
-            means[~exact] = self._mean(ordered[~exact], sizes[~exact], self._drawn_shifts(sizes[~exact]))
+            found = self._mean(ordered[~exact], sizes[~exact], self._drawn_shifts(sizes[~exact]))
+            means[~exact] = found.to(means.dtype)
         return torch.zeros_like(means).scatter(1, order, means)
 
     def _all_shifts(self, sizes: Tensor) -> Tensor:
