@@ -125,7 +125,7 @@ class Resident:
 
     def _sets_in_batch(self, batch_size: int) -> int:
         size = self.uniform_size or 1
-        return max(1, min(batch_size, BATCH_OBJECTS // size, BATCH_PAIRS // size**2))
+        return int(max(1, min(batch_size, BATCH_OBJECTS // size, BATCH_PAIRS // size**2)))
 
 
 @torch.no_grad()

@@ -115,6 +115,8 @@ def reproduce(
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")] = "auto",
     folds: Annotated[int | None, typer.Option(min=1, help="Repetitions, instead of the mode's.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given again.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be given again.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Jobs side by side, of one thread each.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, table and report.")] = None,
 ) -> None:
     """Run a table of the paper and print our figures beside the published ones.
@@ -129,7 +131,7 @@ def reproduce(
     from rich.markdown import Markdown
 
     from entourage.errors import check_choice
-    from entourage.experiments.reproduce import Job, reproduce_table
+    from entourage.experiments.reproduce import reproduce_table
 
     check_choice("name", name, ["table1"])
     mode = "full" if full else "quick"
@@ -138,12 +140,19 @@ def reproduce(
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         line = bar.add_task(name, total=None)
 
-        def show(done: int, total: int, job: Job) -> None:
-            text = f"{job.task}, {job.model}, repetition {job.repetition + 1}"
-            bar.update(line, completed=done, total=total, description=text)
+        def show(done: int, total: int, what: str) -> None:
+            bar.update(line, completed=done, total=total, description=what or "done")
 
         table = reproduce_table(
-            name, folder, mode=mode, device=device, repetitions=folds, tasks=task, on_row=show
+            name,
+            folder,
+            mode=mode,
+            device=device,
+            repetitions=folds,
+            tasks=task,
+            models=model,
+            workers=workers,
+            on_row=show,
         )
     console.print(Markdown(table))
     console.print(f"Rows, table and report: {folder}", soft_wrap=True)

@@ -1,10 +1,12 @@
 """Run a table of ``paper/*.toml``: rows that are kept one by one, then ours beside the published figures."""
 
 import json
+import multiprocessing
 import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,26 +54,41 @@ class Job:
     settings: tuple[tuple[str, Any], ...]
 
     @property
+    def name(self) -> str:
+        """What to call it."""
+        return f"{self.task}, {self.model}, repetition {self.repetition + 1}"
+
+    @property
     def file(self) -> str:
         """The name under which its row is kept."""
         return f"{self.task}-{self.model}-{self.repetition}.json".lower()
 
 
 def jobs_of(
-    name: str, mode: str, *, repetitions: int | None = None, tasks: list[str] | None = None
+    name: str,
+    mode: str,
+    *,
+    repetitions: int | None = None,
+    tasks: list[str] | None = None,
+    models: list[str] | None = None,
 ) -> Iterator[Job]:
     """List what is to be run, repetition by repetition, so that an early stop leaves whole ones."""
     claims = read_claims(name)
     limits = claims["modes"][check_choice("mode", mode, MODES)]
-    for task in tasks or list(claims["tasks"]):
+    known = [*claims["models"], *claims.get("beyond", [])]
+    for task in tasks or []:
         check_choice("task", task, claims["tasks"])
+    for model in models or []:
+        check_choice("model", model, known)
     for task, about in claims["tasks"].items():
         if tasks and task not in tasks:
             continue
         count = repetitions or limits.get("repetitions", about["repetitions"])
         for repetition in range(count):
-            for model in [*claims["models"], *claims.get("beyond", [])]:
-                settings = claims["settings"].get(task, {}).get(model, {})
+            for model in known:
+                if models and model not in models:
+                    continue
+                settings = claims["settings"].get(about.get("settings", task), {}).get(model, {})
                 yield Job(
                     table=name,
                     task=task,
@@ -145,25 +162,48 @@ def reproduce_table(
     device: str = "auto",
     repetitions: int | None = None,
     tasks: list[str] | None = None,
-    on_row: Callable[[int, int, Job], None] = lambda done, total, job: None,
+    models: list[str] | None = None,
+    workers: int = 1,
+    on_row: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> str:
-    """Run what is missing, write rows, a Markdown table and a report into ``folder``; return the table."""
-    jobs = list(jobs_of(name, mode, repetitions=repetitions, tasks=tasks))
+    """Run what is missing, write rows, a Markdown table and a report into ``folder``; return the table.
+
+    With several ``workers``, jobs run side by side in processes of one thread each.
+    """
+    jobs = list(jobs_of(name, mode, repetitions=repetitions, tasks=tasks, models=models))
     rows_folder = folder / "rows"
     make_folder(rows_folder)
-    rows = []
-    for i, job in enumerate(jobs):
-        on_row(i, len(jobs), job)
-        file = rows_folder / job.file
-        row = _read_row(file, job) if file.exists() else None
-        if row is None:
-            row = run_job(job, device)
-            write_text(file, json.dumps(row, indent=1) + "\n")
-        rows.append(row)
+    kept = {job: _read_row(rows_folder / job.file, job) for job in jobs if (rows_folder / job.file).exists()}
+    missing = [job for job in jobs if job not in kept]
+    on_row(len(kept), len(jobs), missing[0].name if missing else "")
+    for job, row in _run_all(missing, device, workers):
+        write_text(rows_folder / job.file, json.dumps(row, indent=1) + "\n")
+        kept[job] = row
+        on_row(len(kept), len(jobs), job.name)
+    rows = [kept[job] for job in jobs]
     text = summarise(name, mode, rows)
     write_text(folder / f"{name}.md", text)
     _write_report(name, mode, rows, folder)
     return text
+
+
+def _run_all(jobs: list[Job], device: str, workers: int) -> Iterator[tuple[Job, Row]]:
+    if workers == 1:
+        yield from ((job, run_job(job, device)) for job in jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
+        running = {pool.submit(run_job, job, device): job for job in jobs}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 def _read_row(file: Path, job: Job) -> Row:
