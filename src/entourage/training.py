@@ -201,7 +201,8 @@ class _Run:
                 last = self.step == plan.steps
                 if last or self.step % plan.evaluate_every == 0:
                     self.look()
-                    self.check_scores(batch)
+                    if last:
+                        self.check_scores(batch)
                     self.record()
                     yield True
                     if last or self.finished:

@@ -1,4 +1,4 @@
-"""Run a table of ``paper/*.toml``: rows that are kept one by one, then ours beside the published figures."""
+"""Run a table of ``paper/*.toml``: every row is kept as it is done, then ours stand beside the published."""
 
 import json
 import multiprocessing
@@ -35,6 +35,7 @@ METRIC_NAMES = {
 }
 
 Row = dict[str, Any]
+Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class Job:
         return f"{self.task}, {self.model}, repetition {self.repetition + 1}"
 
     @property
-    def file(self) -> str:
-        """The name under which its row is kept."""
-        return f"{self.task}-{self.model}-{self.repetition}.json".lower()
+    def key(self) -> Key:
+        """What its row is kept under."""
+        return self.task, self.model, self.repetition
 
 
 def jobs_of(
@@ -171,14 +172,15 @@ def reproduce_table(
     With several ``workers``, jobs run side by side in processes of one thread each.
     """
     jobs = list(jobs_of(name, mode, repetitions=repetitions, tasks=tasks, models=models))
-    rows_folder = folder / "rows"
-    make_folder(rows_folder)
-    kept = {job: _read_row(rows_folder / job.file, job) for job in jobs if (rows_folder / job.file).exists()}
+    make_folder(folder)
+    file = folder / "rows.jsonl"
+    known = _read_rows(file)
+    kept = {job: _checked(known[job.key], job, file) for job in jobs if job.key in known}
     missing = [job for job in jobs if job not in kept]
     on_row(len(kept), len(jobs), missing[0].name if missing else "")
     for job, row in _run_all(missing, device, workers):
-        write_text(rows_folder / job.file, json.dumps(row, indent=1) + "\n")
-        kept[job] = row
+        known[job.key] = kept[job] = row
+        write_text(file, "".join(json.dumps(known[key]) + "\n" for key in sorted(known)))
         on_row(len(kept), len(jobs), job.name)
     rows = [kept[job] for job in jobs]
     text = summarise(name, mode, rows)
@@ -206,16 +208,21 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _read_row(file: Path, job: Job) -> Row:
+def _read_rows(file: Path) -> dict[Key, Row]:
+    if not file.exists():
+        return {}
     try:
-        row: Row = json.loads(file.read_text(encoding="utf-8"))
-        same = (row["n_train"], row["n_test"], row["seed"]) == (job.n_train, job.n_test, job.seed)
+        rows: list[Row] = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return {(row["task"], row["model"], row["repetition"]): row for row in rows}
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"{file} is no row of a reproduction; delete it to have it run again.") from None
-    if not same:
+        raise UserError(f"{file} holds no rows of a reproduction; move it or take another folder.") from None
+
+
+def _checked(row: Row, job: Job, file: Path) -> Row:
+    if (row["n_train"], row["n_test"], row["seed"]) != (job.n_train, job.n_test, job.seed):
         raise UserError(
-            f"{file} is a row of another run ({row['n_train']} training and {row['n_test']} test sets, seed "
-            f"{row['seed']}). Take another folder, or delete it."
+            f"{file} holds rows of another run ({row['n_train']} training and {row['n_test']} test sets, "
+            f"seed {row['seed']}). Take another folder."
         )
     return row
 

@@ -42,20 +42,17 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
         return _sum_of_tile(utility, squash, left, right, mask, mask, 0, 0) / others
     pairs = max(1, limit // hidden)
     sets, rows, columns = _tile_shape(n, m, pairs)
-    result = []
+    # Sums go into one array: small results that outlive large temporaries would leave the heap in pieces.
+    total = left.new_zeros(n, m)
     for a in range(0, n, sets):
         s = slice(a, a + sets)
-        row_sums = []
         for i in range(0, m, rows):
             r = slice(i, i + rows)
-            total = left.new_zeros(left[s, r].shape[:2])
             for j in range(0, m, columns):
                 c = slice(j, j + columns)
                 row_mask, column_mask = (None, None) if mask is None else (mask[s, r], mask[s, c])
-                total = total + _tile(utility, squash, left[s, r], right[s, c], row_mask, column_mask, i, j)
-            row_sums.append(total)
-        result.append(torch.cat(row_sums, dim=1))
-    return torch.cat(result) / others
+                total[s, r] += _tile(utility, squash, left[s, r], right[s, c], row_mask, column_mask, i, j)
+    return total / others
 
 
 def _tile_shape(n: int, m: int, pairs: int) -> tuple[int, int, int]:
