@@ -48,6 +48,15 @@ def test_no_test_set_occurs_in_training_nor_in_another_repetition(task):
     assert all(one.tobytes() in seen for one in again[0][0])
 
 
+def test_quick_mode_is_smaller_in_every_way():
+    quick, full = list(jobs_of("table1", "quick")), list(jobs_of("table1", "full"))
+    assert {job.task for job in quick} == {"medoid", "hypervolume"}
+    assert max(job.repetition for job in quick) == 1
+    assert max(dict(job.settings).get("steps", 0) for job in quick) == 4000
+    assert max(dict(job.settings).get("steps", 0) for job in full) == 12_000
+    assert {job.task for job in jobs_of("table1", "quick", tasks=["hypervolume-5"])} == {"hypervolume-5"}
+
+
 def test_all_models_of_a_repetition_see_the_same_data():
     a, b = (j for j in jobs_of("table1", "quick", **(SMALL | {"repetitions": 1})))
     assert np.array_equal(data_of(replace(a, n_train=50))[0][0], data_of(replace(b, n_train=50))[0][0])

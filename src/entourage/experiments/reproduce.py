@@ -81,15 +81,18 @@ def jobs_of(
         check_choice("task", task, claims["tasks"])
     for model in models or []:
         check_choice("model", model, known)
+    wanted = tasks or limits.get("tasks", claims["tasks"])
     for task, about in claims["tasks"].items():
-        if tasks and task not in tasks:
+        if task not in wanted:
             continue
         count = repetitions or limits.get("repetitions", about["repetitions"])
         for repetition in range(count):
             for model in known:
                 if models and model not in models:
                     continue
-                settings = claims["settings"].get(about.get("settings", task), {}).get(model, {})
+                settings = dict(claims["settings"].get(about.get("settings", task), {}).get(model, {}))
+                if "steps" in settings:
+                    settings["steps"] = min(settings["steps"], limits.get("most_steps", settings["steps"]))
                 yield Job(
                     table=name,
                     task=task,
