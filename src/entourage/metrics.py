@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import DataError, ShapeError, check_choice, check_number
+from entourage.ranks import average_places, mean_within_ties
 
 __all__ = [
     "METRICS",
@@ -131,7 +132,7 @@ def spearman(
     0.5
     """
     s, r, known = _check(scores, ranks, mask)
-    a, b = _average_places(-s, known), _average_places(r, known)
+    a, b = average_places(-s, known), average_places(r, known)
     count = np.maximum(known.sum(1, keepdims=True), 1)
     middle = (count - 1) / 2
     a, b = np.where(known, a - middle, 0.0), np.where(known, b - middle, 0.0)
@@ -179,7 +180,7 @@ def ndcg(
     discounts[s.shape[1] if k is None else k :] = 0.0
     falling = np.where(known, -s, np.inf)
     order = np.argsort(falling, axis=1, kind="stable")
-    shared = _mean_within_ties(np.take_along_axis(gains, order, 1), np.take_along_axis(falling, order, 1))
+    shared = mean_within_ties(np.take_along_axis(gains, order, 1), np.take_along_axis(falling, order, 1))
     ideal = (-np.sort(-gains, axis=1) * discounts).sum(1)
     values = (shared * discounts).sum(1) / np.where(ideal > 0, ideal, 1.0)
     defined = ideal > 0
@@ -354,30 +355,6 @@ def _count_pairs(s: Floats, r: Floats, known: Bools) -> tuple[Floats, Floats, Fl
             tied[part] += (before & (a[:, rows, None] == a[:, None, :])).sum((1, 2))
             apart[part] += (higher & pair).sum((1, 2))
     return right, tied, ordered, apart
-
-
-def _average_places(values: Floats, known: Bools) -> Floats:
-    """Place of each known value in rising order, from 0; tied ones share the average."""
-    keys = np.where(known, values, np.inf)
-    order = np.argsort(keys, axis=1, kind="stable")
-    places = np.broadcast_to(np.arange(values.shape[1], dtype=np.float64), values.shape)
-    shared = _mean_within_ties(places, np.take_along_axis(keys, order, 1))
-    result = np.empty_like(shared)
-    np.put_along_axis(result, order, shared, 1)
-    return result
-
-
-def _mean_within_ties(values: NDArray[Any], keys: Floats) -> Floats:
-    """Replace each value by the mean over those in its row with the same key; rows are sorted by key."""
-    n, m = keys.shape
-    opens = np.ones((n, m), dtype=bool)
-    opens[:, 1:] = keys[:, 1:] != keys[:, :-1]
-    group = np.cumsum(opens.reshape(-1)) - 1
-    flat = np.asarray(values, dtype=np.float64).reshape(-1)
-    if opens.all():
-        return flat.reshape(n, m)
-    means = np.bincount(group, weights=flat) / np.bincount(group)
-    return np.asarray(means[group].reshape(n, m))
 
 
 def _last_places(s: Floats, among: Bools) -> Floats:

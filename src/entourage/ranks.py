@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ranks_from_scores"]
+__all__ = ["average_places", "mean_within_ties", "ranks_from_scores"]
 
 
 def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -39,3 +39,27 @@ def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = Non
     if mask is not None:
         ranks[~mask] = -1
     return ranks
+
+
+def average_places(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    """Place of each known value in rising order, from 0; tied ones share the average."""
+    keys = np.where(known, values, np.inf)
+    order = np.argsort(keys, axis=1, kind="stable")
+    places = np.broadcast_to(np.arange(values.shape[1], dtype=np.float64), values.shape)
+    shared = mean_within_ties(places, np.take_along_axis(keys, order, 1))
+    result = np.empty_like(shared)
+    np.put_along_axis(result, order, shared, 1)
+    return result
+
+
+def mean_within_ties(values: NDArray[Any], keys: NDArray[Any]) -> NDArray[Any]:
+    """Replace each value by the mean over those in its row with the same key; rows are sorted by key."""
+    n, m = keys.shape
+    opens = np.ones((n, m), dtype=bool)
+    opens[:, 1:] = keys[:, 1:] != keys[:, :-1]
+    group = np.cumsum(opens.reshape(-1)) - 1
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    if opens.all():
+        return flat.reshape(n, m)
+    means = np.bincount(group, weights=flat) / np.bincount(group)
+    return np.asarray(means[group].reshape(n, m))

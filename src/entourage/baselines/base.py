@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.predictor import SetPredictor
+from entourage.ranks import average_places
 from entourage.sets import AnySets, Sets
 
 __all__ = ["Baseline", "features_of", "ordered_pairs", "places"]
@@ -52,18 +53,9 @@ def places(sets: Sets) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     place = np.full(len(targets), np.nan)
     ranked = np.empty(len(targets), dtype=np.int64)
     for _, rows in sets.by_size():
-        ranks = targets[rows]
-        order = np.argsort(ranks, axis=1, kind="stable")  # NaN comes last
-        ordered = np.take_along_axis(ranks, order, axis=1)
-        opens = np.ones(ordered.shape, dtype=bool)
-        opens[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        group = np.cumsum(opens.reshape(-1)) - 1
-        at = np.broadcast_to(np.arange(rows.shape[1], dtype=np.float64), rows.shape).reshape(-1)
-        shared = (np.bincount(group, weights=at) / np.bincount(group))[group].reshape(rows.shape)
-        back = np.empty_like(shared)
-        np.put_along_axis(back, order, shared, axis=1)
-        place[rows] = np.where(np.isnan(ranks), np.nan, back)
-        ranked[rows] = (~np.isnan(ranks)).sum(1, keepdims=True)
+        known = ~np.isnan(targets[rows])
+        place[rows] = np.where(known, average_places(targets[rows], known), np.nan)
+        ranked[rows] = known.sum(1, keepdims=True)
     return place, ranked
 
 
