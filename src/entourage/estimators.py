@@ -253,7 +253,7 @@ class SetEstimator(SetPredictor):
         )
         if outcome.interrupted:
             raise KeyboardInterrupt  # the model stays as it was before this pass
-        if count or hasattr(self, "scorer_"):  # the story goes on
+        if hasattr(self, "scorer_"):  # the story goes on
             earlier = self.n_steps_
             outcome.history = self.history_ + [
                 row | {"step": row["step"] + earlier} for row in outcome.history
