@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,10 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 
 def test_help_tells_the_story_without_waiting_for_torch():
-    start = time.perf_counter()
     result = run("--help")
     assert result.returncode == 0
     assert "in the company they keep" in result.stdout
     assert "demo" in result.stdout
-    assert time.perf_counter() - start < 30
     code = "import entourage.cli, sys; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -85,9 +85,9 @@ def test_interrupted_and_resumed_equals_never_interrupted(net, params, stop, dat
 
 def test_a_finished_run_found_in_its_folder_is_not_run_again(tmp_path):
     X, y = medoid()
-    first = small_ranker(checkpoint=tmp_path).fit(X, y)
-    loss = StopAt(1)
-    again = small_ranker(checkpoint=tmp_path).set_params(loss="hinge").fit(X, y)
+    first = small_ranker(loss=StopAt(-1), checkpoint=tmp_path).fit(X, y)
+    loss = StopAt(1)  # would interrupt the first step of a second run
+    again = small_ranker(loss=loss, checkpoint=tmp_path).fit(X, y)
     assert loss.calls == 0
     assert equal(first, again)
 

@@ -38,7 +38,7 @@ class FATE(Net):
     -----
     With ``depth=0`` both nets are linear. An object inside its own context then only shares a shift of all
     scores with the others: no preference is ever reversed. Outside it, its own features count less the
-    larger the set is, which can reverse a preference, but whatever is added.
+    larger the set is: a preference can be reversed then, but by the size of the set alone.
 
     Examples
     --------
