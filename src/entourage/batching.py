@@ -37,15 +37,17 @@ def find_device(device: str) -> torch.device:
 class Batch:
     """Sets of about one size, padded."""
 
-    objects: Tensor  # (n, m, d), the situation appended to each object
+    objects: Tensor  # (n, m, d), the situation appended to each object; (r, n, m, d) for r stacked nets
     mask: Tensor | None  # (n, m), None where there is no padding
     targets: Tensor | None  # (n, m)
     weights: Tensor | None  # (n,)
     there: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
 
     def __post_init__(self) -> None:
-        n, m, _ = self.objects.shape
-        self.there = self.objects.new_ones((n, m), dtype=torch.bool) if self.mask is None else self.mask
+        if self.mask is None:
+            self.there = self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
+        else:
+            self.there = self.mask
 
 
 class Resident:

@@ -6,6 +6,8 @@ import hashlib
 import os
 import platform
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
@@ -29,9 +31,10 @@ from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
+from entourage.together import can_train_together, train_together
 from entourage.training import Outcome, Plan, checkpoint_file, train
 
-__all__ = ["ESTIMATORS", "Ranker", "load"]
+__all__ = ["ESTIMATORS", "Ranker", "fit_together", "load"]
 
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
 
@@ -165,6 +168,7 @@ class SetEstimator(SetPredictor):
         *,
         situation: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        on_evaluation: Callable[[float], None] | None = None,
     ) -> Self:
         """Learn from sets and their targets.
 
@@ -175,7 +179,33 @@ class SetEstimator(SetPredictor):
         situation : array of shape (n, features of a set), optional
         sample_weight : array of shape (n,), optional
             How much each set counts.
+        on_evaluation : callable, optional
+            Told the score of the held-out sets after each look at them. What it raises ends the training.
         """
+        start = self._prepare(X, y, situation, sample_weight)
+        judge = start.judge
+
+        def told(scorer: Scorer) -> float:
+            score: float = judge(scorer)  # type: ignore[misc]
+            on_evaluation(score)  # type: ignore[misc]
+            return score
+
+        outcome = train(
+            start.scorer,
+            find_loss(self.loss),
+            start.data,
+            start.plan,
+            evaluate=judge if judge is None or on_evaluation is None else told,
+            checkpoint=self.checkpoint,
+            fingerprint="" if self.checkpoint is None else self._fingerprint(start.sets, start.weights),
+            progress=self.verbose,
+        )
+        return self._finish(start, outcome)
+
+    def _prepare(
+        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> "_Start":
+        """Check everything and lay out what training needs."""
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
         check_number("validation", self.validation, least=0, below=1)
         seed = self._draw_seed(self.checkpoint)
@@ -183,27 +213,25 @@ class SetEstimator(SetPredictor):
         scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
-        resident = Resident(
-            standardise(sets[training]), device, None if weights is None else weights[training]
+        data = Resident(standardise(sets[training]), device, None if weights is None else weights[training])
+        return _Start(
+            sets=sets,
+            weights=weights,
+            standardise=standardise,
+            scorer=scorer.to(device),
+            data=data,
+            plan=self._plan(data, seed),
+            judge=None if held_out is None else self._judge(standardise(sets[held_out]), device),
         )
-        plan = self._plan(resident, seed)
-        outcome = train(
-            scorer.to(device),
-            find_loss(self.loss),
-            resident,
-            plan,
-            evaluate=None if held_out is None else self._judge(standardise(sets[held_out]), device),
-            checkpoint=self.checkpoint,
-            fingerprint="" if self.checkpoint is None else self._fingerprint(sets, weights),
-            progress=self.verbose,
-        )
-        self._keep(scorer, standardise, outcome, seed=seed, partial_fits=0)
+
+    def _finish(self, start: "_Start", outcome: Outcome) -> Self:
+        self._keep(start.scorer, start.standardise, outcome, seed=start.plan.seed, partial_fits=0)
         if outcome.interrupted:
             best = outcome.best_score is not None
             kept = "the best weights so far are kept" if best else "the last weights are kept"
             resume = f"; fit again to go on from {self.checkpoint}" if self.checkpoint is not None else ""
             warnings.warn(
-                f"Interrupted in step {outcome.steps} of {plan.steps}: {kept}{resume}.", stacklevel=2
+                f"Interrupted in step {outcome.steps} of {start.plan.steps}: {kept}{resume}.", stacklevel=3
             )
         return self
 
@@ -410,6 +438,19 @@ class SetEstimator(SetPredictor):
         return state
 
 
+@dataclass
+class _Start:
+    """What training begins with."""
+
+    sets: Sets
+    weights: NDArray[Any] | None
+    standardise: Standardizer
+    scorer: Scorer
+    data: Resident
+    plan: Plan
+    judge: Callable[[Scorer], float] | None
+
+
 class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
     __doc__ = """Ranks the objects of a set in each other's company.
 
@@ -428,6 +469,44 @@ class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
 
 #: Every estimator, by the name that model files know it by.
 ESTIMATORS: dict[str, type[SetEstimator]] = {"Ranker": Ranker}
+
+
+def fit_together(models: Sequence[SetEstimator], data: Sequence[tuple[AnySets, Any]]) -> None:
+    """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
+
+    Meant for repetitions and ensembles: on a GPU ten small nets side by side cost little more than one. The
+    models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
+    where that isn't so, or the net can't be stacked (``FETA(order=2)``), they are fitted one after the other.
+
+    Examples
+    --------
+    >>> from entourage import FATE, Ranker
+    >>> from entourage.data import make_medoid
+    >>> models = [Ranker(FATE(width=16), steps=10, random_state=seed) for seed in range(3)]
+    >>> fit_together(models, [make_medoid(n_sets=100, random_state=seed) for seed in range(3)])
+    >>> [model.n_steps_ for model in models]
+    [10, 10, 10]
+    """
+    alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
+    first = models[0]
+    if len(models) > 1 and alike and first.checkpoint is None:
+        starts = [model._prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
+        residents, plans = [start.data for start in starts], [start.plan for start in starts]
+        if can_train_together(starts[0].scorer, residents, plans):
+            judges = [start.judge for start in starts if start.judge is not None]
+            outcomes = train_together(
+                [start.scorer for start in starts],
+                find_loss(first.loss),
+                residents,
+                plans,
+                evaluate=judges or None,
+                progress=first.verbose,
+            )
+            for model, start, outcome in zip(models, starts, outcomes, strict=True):
+                model._finish(start, outcome)
+            return
+    for model, (X, y) in zip(models, data, strict=True):
+        model.fit(X, y)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -26,7 +26,7 @@ from entourage.errors import CheckpointError, ParameterError, TrainingError, che
 from entourage.losses import Loss
 from entourage.nets import Scorer
 
-__all__ = ["Outcome", "Plan", "checkpoint_file", "train"]
+__all__ = ["Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
@@ -122,7 +122,7 @@ def train(
     fingerprint : of data and settings; a checkpoint of another run is refused
     progress : whether to show a bar
     """
-    run = _Run(scorer, loss, data, plan, evaluate)
+    run = Run(scorer, loss, data, plan, evaluate)
     if optimizer_state is not None:
         run.load_optimizer(optimizer_state)
     file, identity = None, ""
@@ -130,24 +130,29 @@ def train(
         file, identity = checkpoint_file(checkpoint), _identity(plan, fingerprint)
         if file.exists():
             run.restore(file, identity)
-    interrupted = False
-    with _bar(plan.steps, progress) as show:
+
+    def keep() -> None:
+        if file is not None:
+            run.save(file, identity)
+
+    return run.outcome(interrupted=watch(run, progress=progress, keep=keep))
+
+
+def watch(run: "Run", *, progress: bool, keep: Callable[[], None] = lambda: None) -> bool:
+    """Let a run go to its end under a bar, or until Ctrl-C; return whether that came.
+
+    ``keep`` is called whenever the state is complete.
+    """
+    with _bar(run.plan.steps, progress) as show:
         show(run)
         try:
             for done in run.go():
                 show(run)
-                if done and file is not None:
-                    run.save(file, identity)
+                if done:
+                    keep()
         except KeyboardInterrupt:
-            interrupted = True
-    return Outcome(
-        weights=run.best_weights if run.best_weights is not None else run.weights(),
-        optimizer=run.optimizer_tensors(),
-        history=run.history,
-        best_score=run.best_score,
-        steps=run.step,
-        interrupted=interrupted,
-    )
+            return True
+    return False
 
 
 def checkpoint_file(folder: str | os.PathLike[str]) -> Path:
@@ -159,8 +164,10 @@ def checkpoint_file(folder: str | os.PathLike[str]) -> Path:
     return Path(folder) / CHECKPOINT
 
 
-class _Run:
+class Run:
     """A run of training and all its state."""
+
+    members = 1  # nets trained side by side; see entourage.together
 
     def __init__(
         self,
@@ -172,7 +179,7 @@ class _Run:
     ) -> None:
         self.scorer, self.loss, self.data, self.plan, self.evaluate = scorer, loss, data, plan, evaluate
         self.parameters: list[Tensor] = list(scorer.parameters())
-        self.matrices = [p for p in self.parameters if p.ndim > 1]
+        self.matrices = [p for p in self.parameters if p.ndim > 1 + (self.members > 1)]
         self.optimizer = _optimizer(self.parameters, self.matrices, plan)
         self.average = copy.deepcopy(scorer) if plan.ema is not None else None
         if self.average is not None:
@@ -180,7 +187,8 @@ class _Run:
             self.buffers = list(zip(self.average.buffers(), scorer.buffers(), strict=True))
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
-        self.loss_sum, self.loss_count = 0.0, 0  # since the last evaluation
+        self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
+        self.loss_count = 0
         self.history: list[dict[str, float]] = []
         self.best_score: float | None = None
         self.best_weights: dict[str, Tensor] | None = None
@@ -194,8 +202,7 @@ class _Run:
         length = self.data.n_batches(plan.batch_size)
         while self.step < plan.steps and not self.finished:
             epoch, begin = divmod(self.step, length)
-            rng = np.random.default_rng([plan.seed, epoch])
-            for chosen in self.data.epoch(plan.batch_size, rng)[begin:]:
+            for chosen in self.epoch(epoch)[begin:]:
                 batch = self.data.batch(chosen)
                 self.one_step(batch)
                 last = self.step == plan.steps
@@ -210,6 +217,10 @@ class _Run:
                 elif len(self.recent) == CHECK_EVERY:
                     self.look()
                     yield False
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        """Part the sets into shuffled batches."""
+        return self.data.epoch(self.plan.batch_size, np.random.default_rng([self.plan.seed, epoch]))
 
     @property
     def finished(self) -> bool:
@@ -231,27 +242,33 @@ class _Run:
                 f"The loss must return a tensor computed from the scores; it returned {value!r}."
             )
         if value.shape == scores.shape[:1]:
-            value = (value if batch.weights is None else value * batch.weights).mean()
-        elif value.ndim > 0 or batch.weights is not None:
+            value = value if batch.weights is None else value * batch.weights
+            value = value.view(self.members, -1).mean(1)
+        elif value.ndim > 0 or batch.weights is not None or self.members > 1:
+            reason = "when sets are weighted" if self.members == 1 else "when nets are trained together"
             raise ParameterError(
                 f"The loss must return one value for each of the {len(scores)} sets of a batch"
-                + (" when sets are weighted" if value.ndim == 0 else ", or their mean")
+                + (f" {reason}" if value.ndim == 0 else ", or their mean")
                 + f"; it returned shape {tuple(value.shape)}."
             )
-        objective = value
-        if plan.l1:
-            objective = objective + plan.l1 * sum(p.abs().sum() for p in self.matrices)
-        if plan.l2:
-            objective = objective + plan.l2 * sum(p.square().sum() for p in self.matrices)
+        objective = value.view(self.members)
+        for factor, penalty in ((plan.l1, torch.abs), (plan.l2, torch.square)):
+            if factor:
+                for p in self.matrices:
+                    objective = objective + factor * penalty(p).view(self.members, -1).sum(1)
         self.optimizer.zero_grad(set_to_none=True)
-        objective.backward()  # type: ignore[no-untyped-call]
+        objective.sum().backward()  # type: ignore[no-untyped-call]
         if plan.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.parameters, plan.clip)
+            self.clip(plan.clip)
         self.optimizer.step()
         self.step += 1
         if self.average is not None:
             self.follow(min(plan.ema or 0.0, (1 + self.step) / (10 + self.step)))
         self.recent.append(objective.detach())
+
+    def clip(self, most: float) -> None:
+        """Shorten the gradient where it is longer than ``most``."""
+        torch.nn.utils.clip_grad_norm_(self.parameters, most)
 
     @torch.no_grad()
     def follow(self, decay: float) -> None:
@@ -262,12 +279,13 @@ class _Run:
 
     def look(self) -> None:
         """Check that the losses since the last look are numbers."""
-        values = torch.stack(self.recent).double().cpu()
+        values = torch.stack(self.recent).double().cpu()  # (steps, members)
         bad = ~values.isfinite()
         if bad.any():
-            first = int(bad.int().argmax())
-            self.fail(f"The loss became {values[first].item()}", self.step - len(values) + first + 1)
-        self.loss_sum += float(values.sum())
+            first = int(bad.any(1).int().argmax())
+            news = values[first][bad[first]][0].item()
+            self.fail(f"The loss became {news}", self.step - len(values) + first + 1)
+        self.loss_sum += values.sum(0)
         self.loss_count += len(values)
         self.recent.clear()
 
@@ -291,9 +309,10 @@ class _Run:
         row = {
             "step": float(self.step),
             "learning_rate": self.plan.rate(self.step - 1),
-            "loss": self.loss_sum / self.loss_count,
+            "loss": self.loss_sum.item() / self.loss_count,
         }
-        self.loss_sum, self.loss_count = 0.0, 0
+        self.loss_sum.zero_()
+        self.loss_count = 0
         if self.evaluate is not None:
             score = self.evaluate(self.scorer if self.average is None else self.average)
             row["score"] = score
@@ -301,6 +320,22 @@ class _Run:
             if self.best_score is None or score > self.best_score:
                 self.best_score, self.best_weights, self.since_best = score, self.weights(), 0
         self.history.append(row)
+
+    def news(self) -> str:
+        """How it goes, in a few words."""
+        news = f"loss {self.history[-1]['loss']:.4f}" if self.history else ""
+        return news if self.best_score is None else f"{news}, best {self.best_score:.4f}"
+
+    def outcome(self, *, interrupted: bool) -> Outcome:
+        """Return what is left when it is over."""
+        return Outcome(
+            weights=self.best_weights if self.best_weights is not None else self.weights(),
+            optimizer=self.optimizer_tensors(),
+            history=self.history,
+            best_score=self.best_score,
+            steps=self.step,
+            interrupted=interrupted,
+        )
 
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of the weights to keep: the averaged ones where there are such."""
@@ -398,7 +433,7 @@ def _identity(plan: Plan, fingerprint: str) -> str:
 
 
 @contextlib.contextmanager
-def _bar(steps: int, visible: bool) -> Iterator[Callable[[_Run], None]]:
+def _bar(steps: int, visible: bool) -> Iterator[Callable[[Run], None]]:
     """Show a bar on the error stream, with the loss and the best score."""
     columns = (
         TextColumn("training"),
@@ -410,10 +445,7 @@ def _bar(steps: int, visible: bool) -> Iterator[Callable[[_Run], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
         bar = progress.add_task("training", total=steps, news="")
 
-        def show(run: _Run) -> None:
-            news = f"loss {run.history[-1]['loss']:.4f}" if run.history else ""
-            if run.best_score is not None:
-                news += f", best {run.best_score:.4f}"
-            progress.update(bar, completed=run.step, news=news)
+        def show(run: Run) -> None:
+            progress.update(bar, completed=run.step, news=run.news())
 
         yield show

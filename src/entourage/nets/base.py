@@ -18,6 +18,8 @@ class Scorer(nn.Module, ABC):
     registered net to that.
     """
 
+    stackable = True  # whether several can be trained together: what is computed depends on shapes alone
+
     @abstractmethod
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         """Score ``objects (n, m, d)``; ``mask (n, m)`` is False in the padding, which scores 0."""

@@ -109,6 +109,7 @@ class _FETAScorer(Scorer):
         super().__init__()
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
         self.squash = squash
+        self.stackable = not higher  # sub-contexts are dealt by the values of the features
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         scores = score_in_tiles(self.alone, objects, mask)

@@ -54,8 +54,9 @@ class MaskedBatchNorm(nn.Module):
             bessel = count / (count - 1).clamp(min=1)
         with torch.no_grad():
             unbiased = variance * bessel
-            self.mean.lerp_(mean.to(self.mean.dtype), self.momentum)
-            self.variance.lerp_(unbiased.to(self.variance.dtype), self.momentum)
+            keep = 1 - self.momentum  # in place: stacked nets (entourage.together) follow theirs so as well
+            self.mean.mul_(keep).add_(mean.to(self.mean.dtype), alpha=self.momentum)
+            self.variance.mul_(keep).add_(unbiased.to(self.variance.dtype), alpha=self.momentum)
         return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias
 
 

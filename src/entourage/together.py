@@ -1,0 +1,185 @@
+"""Several nets of one description trained side by side: their weights stacked, one kernel for all of them.
+
+A small net keeps neither a GPU nor a core busy: most of a step is the cost of starting its kernels. Stacked,
+ten nets cost little more than one. Each sees its own batches, is clipped, averaged, judged and stopped on its
+own, so that it ends where it would have ended alone, up to the rounding of sums.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+
+from entourage.batching import Batch, Resident
+from entourage.errors import ShapeError
+from entourage.losses import Loss
+from entourage.nets import Scorer
+from entourage.training import Outcome, Plan, Run, watch
+
+__all__ = ["can_train_together", "train_together"]
+
+
+def can_train_together(scorer: Scorer, data: Sequence[Resident], plans: Sequence[Plan]) -> bool:
+    """Whether nets like this can be stacked, on these data: sets of one size, as many in each, one plan."""
+    shapes = {(d.uniform_size, len(d), d.weights is None, d.situation is None) for d in data}
+    return (
+        scorer.stackable
+        and len(shapes) == 1
+        and data[0].uniform_size is not None
+        and len({replace(plan, seed=0) for plan in plans}) == 1
+    )
+
+
+def train_together(
+    scorers: Sequence[Scorer],
+    loss: Loss,
+    data: Sequence[Resident],
+    plans: Sequence[Plan],
+    *,
+    evaluate: Sequence[Callable[[Scorer], float]] | None = None,
+    progress: bool = False,
+) -> list[Outcome]:
+    """Train each scorer on its data under its plan, all at once; see :func:`entourage.training.train`.
+
+    Parameters
+    ----------
+    scorers : nets of one description, on the device of ``data``
+    loss : see :mod:`entourage.losses`
+    data : what each learns from
+    plans : one each; they may differ in their seeds only
+    evaluate : the score of each, higher is better, by which its best weights are kept
+    progress : whether to show a bar
+    """
+    if not can_train_together(scorers[0], data, plans):
+        raise ShapeError(
+            "Only nets of one description can be trained together, on data of one shape with sets of one "
+            "size, and under plans that differ in their seeds alone."
+        )
+    run = _RunTogether(scorers, loss, data, plans, evaluate)
+    interrupted = watch(run, progress=progress)
+    return [run.outcome_of(i, interrupted=interrupted) for i in range(len(scorers))]
+
+
+class _Stack(Scorer):
+    """Nets of one description as one module: every weight has an axis of members in front."""
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        super().__init__()
+        weights, buffers = stack_module_state([*scorers])
+        self.names = {name.replace(".", "/"): name for name in [*weights, *buffers]}
+        for key, name in self.names.items():
+            if name in weights:
+                self.register_parameter(key, nn.Parameter(weights[name].detach()))
+            else:
+                self.register_buffer(key, buffers[name])
+        self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
+
+    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Score ``objects (r, n, m, d)``, each member its own: ``(r n, m)``."""
+        state = {name: getattr(self, key) for key, name in self.names.items()}
+        one = self._one[0].train(self.training)
+
+        def score(state: dict[str, Tensor], objects: Tensor) -> Tensor:
+            scores: Tensor = functional_call(one, state, (objects,))
+            return scores
+
+        return torch.vmap(score, randomness="different")(state, objects).flatten(0, 1)
+
+    def member(self, i: int) -> dict[str, Tensor]:
+        """Return a copy of the weights of one member."""
+        return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}
+
+
+class _StackedData:
+    """The sets of all members, of which a batch is one gather."""
+
+    def __init__(self, data: Sequence[Resident]) -> None:
+        self.each = data
+        self.device, self.home = data[0].device, data[0].home
+        self.objects = torch.stack([d.objects for d in data])  # (r, n, m, d)
+        self.targets = torch.stack([d.targets for d in data if d.targets is not None])  # (r, n, m)
+        self.situation = (
+            None if data[0].situation is None else torch.stack([d.situation for d in data])  # type: ignore[misc]
+        )
+        self.weights = None if data[0].weights is None else torch.stack([d.weights for d in data])  # type: ignore[misc]
+        self.members = torch.arange(len(data), device=self.home)[:, None]
+
+    def n_batches(self, batch_size: int) -> int:
+        """How many batches an epoch has."""
+        return self.each[0].n_batches(batch_size)
+
+    def batch(self, chosen: Tensor) -> Batch:
+        """Gather the sets ``chosen (r, n)``; targets and weights of all members one after the other."""
+        objects = self.objects[self.members, chosen]  # (r, n, m, d)
+        if self.situation is not None:
+            shared = self.situation[self.members, chosen][:, :, None].expand(-1, -1, objects.shape[2], -1)
+            objects = torch.cat([objects, shared], dim=3)
+        targets = self.targets[self.members, chosen].flatten(0, 1).to(self.device)
+        weights = (
+            None if self.weights is None else self.weights[self.members, chosen].flatten().to(self.device)
+        )
+        return Batch(objects.to(self.device), None, targets, weights)
+
+
+class _RunTogether(Run):
+    """A run of several members: where each stands is kept for each."""
+
+    def __init__(
+        self,
+        scorers: Sequence[Scorer],
+        loss: Loss,
+        data: Sequence[Resident],
+        plans: Sequence[Plan],
+        evaluate: Sequence[Callable[[Scorer], float]] | None,
+    ) -> None:
+        self.members = len(scorers)
+        super().__init__(_Stack(scorers), loss, _StackedData(data), plans[0], None)  # type: ignore[arg-type]
+        self.each = [
+            Run(s, loss, d, replace(p, ema=None), None) for s, d, p in zip(scorers, data, plans, strict=True)
+        ]
+        self.judges = evaluate
+
+    def epoch(self, epoch: int) -> list[Tensor]:
+        parts = [run.epoch(epoch) for run in self.each]
+        return [torch.stack(chosen) for chosen in zip(*parts, strict=True)]
+
+    @property
+    def finished(self) -> bool:
+        return all(run.finished for run in self.each)
+
+    def clip(self, most: float) -> None:
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (r,)
+        factors = (most / (norms + 1e-6)).clamp(max=1.0)
+        for g in gradients:
+            g.mul_(factors.view(-1, *[1] * (g.ndim - 1)))
+
+    def record(self) -> None:
+        stack = self.scorer if self.average is None else self.average
+        for i, run in enumerate(self.each):
+            if run.finished:
+                continue
+            run.step, run.loss_count = self.step, self.loss_count
+            run.loss_sum = self.loss_sum[i : i + 1].clone()
+            run.evaluate = None if self.judges is None else self.judges[i]
+            run.scorer.load_state_dict(stack.member(i))  # type: ignore[operator]
+            run.record()
+        self.loss_sum.zero_()
+        self.loss_count = 0
+
+    def news(self) -> str:
+        return f"{self.members} together; the first: {self.each[0].news()}"
+
+    def outcome_of(self, i: int, *, interrupted: bool) -> Outcome:
+        """Return what is left of one member."""
+        run = self.each[i]
+        stack = self.scorer if self.average is None else self.average
+        run.scorer.load_state_dict(stack.member(i))  # type: ignore[operator]
+        outcome = run.outcome(interrupted=interrupted)
+        outcome.optimizer = {
+            name: value[i] if value.ndim else value for name, value in self.optimizer_tensors().items()
+        }
+        return outcome
