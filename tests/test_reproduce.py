@@ -7,11 +7,21 @@ import numpy as np
 import pytest
 
 from entourage.errors import ParameterError, UserError
-from entourage.experiments import reproduce
+from entourage.experiments import table1
+from entourage.experiments.models import held_out_data, model_jobs, training_data
 from entourage.experiments.paper import read_claims
-from entourage.experiments.reproduce import data_of, entries, jobs_of, reproduce_table, summarise
+from entourage.experiments.rows import Options
+from entourage.experiments.table1 import entries, run_table, summarise
 
-SMALL = {"tasks": ["medoid"], "models": ["ERR", "RankSVM"], "repetitions": 2}
+SMALL = Options(tasks=["medoid"], models=["ERR", "RankSVM"], repetitions=2)
+
+
+def jobs_of(**options):
+    return list(model_jobs(read_claims("table1"), Options(**options), name="table1", folder=""))
+
+
+def data_of(job):
+    return training_data(job), held_out_data(job)
 
 
 @pytest.fixture
@@ -21,11 +31,11 @@ def small_sets(monkeypatch):
     for task in claims["tasks"].values():
         task |= {"n_train": 200, "n_test": 300}
     claims["modes"]["quick"]["n_test"] = 300
-    monkeypatch.setattr(reproduce, "read_claims", lambda name: claims)
+    monkeypatch.setattr(table1, "read_claims", lambda name: claims)
 
 
 def test_full_mode_is_the_papers_protocol():
-    jobs = list(jobs_of("table1", "full"))
+    jobs = jobs_of(mode="full")
     medoid = [job for job in jobs if job.task == "medoid" and job.model == "FATE-Net"]
     assert (len(medoid), medoid[0].n_train, medoid[0].n_test) == (10, 10_000, 90_000)
     hypervolume = [job for job in jobs if job.task == "hypervolume" and job.model == "ERR"]
@@ -36,49 +46,50 @@ def test_full_mode_is_the_papers_protocol():
 
 @pytest.mark.parametrize("task", ["medoid", "hypervolume", "hypervolume-3", "hypervolume-5"])
 def test_no_test_set_occurs_in_training_nor_in_another_repetition(task):
-    jobs = list(jobs_of("table1", "full", tasks=[task], models=["ERR"]))[:2]
+    jobs = jobs_of(mode="full", tasks=[task], models=["ERR"])[:2]
     seen = set()
     for job in jobs:
         job = replace(job, n_train=500, n_test=2000)
-        for X, _ in data_of(job):
-            rows = {one.tobytes() for one in X}
+        for sets in data_of(job):
+            rows = {one.tobytes() for one in sets.to_list()}
             assert not rows & seen
             seen |= rows
     again = data_of(replace(jobs[0], n_train=500, n_test=2000))
-    assert all(one.tobytes() in seen for one in again[0][0])
+    assert all(one.tobytes() in seen for one in again[0].to_list())
 
 
 def test_quick_mode_is_smaller_in_every_way():
-    quick, full = list(jobs_of("table1", "quick")), list(jobs_of("table1", "full"))
+    quick, full = jobs_of(), jobs_of(mode="full")
     assert {job.task for job in quick} == {"medoid", "hypervolume"}
     assert max(job.repetition for job in quick) == 1
     assert max(dict(job.settings).get("steps", 0) for job in quick) == 4000
     assert max(dict(job.settings).get("steps", 0) for job in full) == 12_000
-    assert {job.task for job in jobs_of("table1", "quick", tasks=["hypervolume-5"])} == {"hypervolume-5"}
+    assert {job.task for job in jobs_of(tasks=["hypervolume-5"])} == {"hypervolume-5"}
 
 
 def test_all_models_of_a_repetition_see_the_same_data():
-    a, b = (j for j in jobs_of("table1", "quick", **(SMALL | {"repetitions": 1})))
-    assert np.array_equal(data_of(replace(a, n_train=50))[0][0], data_of(replace(b, n_train=50))[0][0])
+    a, b = jobs_of(tasks=["medoid"], models=["ERR", "RankSVM"], repetitions=1)
+    mine, theirs = training_data(replace(a, n_train=50)), training_data(replace(b, n_train=50))
+    assert np.array_equal(mine.objects, theirs.objects)
 
 
 def test_a_run_writes_rows_a_table_and_a_report_and_goes_on_where_it_stopped(
     tmp_path, small_sets, monkeypatch
 ):
     calls = []
-    real = reproduce.run_job
+    real = table1.run_jobs
 
-    def counted(job, device="auto", verbose=False):
-        calls.append(job.key)
+    def counted(jobs, device):
+        calls.append(jobs[0].key)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return real(job, device, verbose)
+        return real(jobs, device)
 
-    monkeypatch.setattr(reproduce, "run_job", counted)
+    monkeypatch.setattr(table1, "run_jobs", counted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce_table("table1", tmp_path, **SMALL)
+        run_table(tmp_path, SMALL)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
-    table = reproduce_table("table1", tmp_path, **SMALL)
+    table = run_table(tmp_path, SMALL)
     assert len(calls) == 5, "two rows before, the interrupted one and the rest after"
     assert "| ERR |" in table
     assert (tmp_path / "table1.md").read_text() == table
@@ -86,27 +97,27 @@ def test_a_run_writes_rows_a_table_and_a_report_and_goes_on_where_it_stopped(
     row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
     assert set(row["metrics"]) == {"spearman", "ranking_accuracy", "zero_one_accuracy"}
     assert row["versions"]["torch"]
-    reproduce_table("table1", tmp_path, **SMALL)
+    run_table(tmp_path, SMALL)
     assert len(calls) == 5, "nothing is run again"
 
 
 def test_workers_give_the_same_rows(tmp_path, small_sets):
     # the workers read the real claims; only the list of jobs is made here
-    one = reproduce_table("table1", tmp_path / "one", **SMALL)
-    two = reproduce_table("table1", tmp_path / "two", workers=2, **SMALL)
+    one = run_table(tmp_path / "one", SMALL)
+    two = run_table(tmp_path / "two", replace(SMALL, workers=2))
     assert one == two
 
 
 def test_rows_of_another_run_and_broken_ones_are_refused(tmp_path, small_sets):
-    reproduce_table("table1", tmp_path, **SMALL)
+    run_table(tmp_path, SMALL)
     file = tmp_path / "rows.jsonl"
     row = json.loads(file.read_text().splitlines()[0])
     file.write_text(json.dumps(row | {"n_train": 7}))
     with pytest.raises(UserError, match="rows of another run"):
-        reproduce_table("table1", tmp_path, **SMALL)
+        run_table(tmp_path, SMALL)
     file.write_text("{")
     with pytest.raises(UserError, match="no rows of a reproduction"):
-        reproduce_table("table1", tmp_path, **SMALL)
+        run_table(tmp_path, SMALL)
 
 
 def make_row(model: str, value: float, repetition: int = 0, task: str = "medoid") -> dict:
@@ -148,6 +159,6 @@ def test_the_trap_in_the_hypervolume_row_has_its_footnote():
 
 def test_unknown_tasks_and_models_say_what_there_is():
     with pytest.raises(ParameterError, match="did you mean 'medoid'"):
-        list(jobs_of("table1", "quick", tasks=["medoids"]))
+        jobs_of(tasks=["medoids"])
     with pytest.raises(ParameterError, match="did you mean 'FATE-Net'"):
-        list(jobs_of("table1", "quick", models=["FATENet"]))
+        jobs_of(models=["FATENet"])
