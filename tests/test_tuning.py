@@ -50,8 +50,8 @@ def test_every_model_has_a_space_and_its_defaults_lie_in_it(name):
 def test_spaces_cover_what_is_to_be_tuned():
     searched = set(" ".join(SPACES[FATE]).split())
     assert searched >= {
-        "net__width", "net__depth", "net__embedding_size", "net__embedding_depth", "learning_rate", "batch_size",
-        "l1", "l2", "net__activation", "net__norm", "loss",
+        "net__width", "net__depth", "net__embedding_size", "net__embedding_depth", "learning_rate",
+        "batch_size", "l1", "l2", "net__activation", "net__norm", "loss",
     }  # fmt: skip
     assert "loss" not in " ".join(SPACES[ContextFree])
 

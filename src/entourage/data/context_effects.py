@@ -49,7 +49,8 @@ def effect_utilities(X: NDArray[np.floating], effect: str) -> NDArray[np.floatin
 def make_context_effect(effect: str, n_sets: int = 10_000, *, random_state: Seed = None) -> Sets:
     """Make sets of two and of three objects, ranked by people subject to one context effect.
 
-    A and B lie on the two halves of the trade-off line; in every second set a third object lies anywhere.
+    A and B lie on the two halves of the trade-off line; in every second set there is a third object,
+    which lies anywhere or, as often, close to one of them.
 
     Parameters
     ----------
@@ -66,10 +67,13 @@ def make_context_effect(effect: str, n_sets: int = 10_000, *, random_state: Seed
     check_number("n_sets", n_sets, least=2, whole=True)
     rng = np.random.default_rng(random_state)
     pairs = _pairs(n_sets, rng)
-    third = rng.random((n_sets, 1, 2))
-    triples = np.concatenate([pairs, third], axis=1)[: n_sets // 2]
+    half = n_sets // 2
+    neighbour = pairs[np.arange(half), rng.integers(2, size=half)]
+    close = (neighbour + rng.normal(0, 0.1, (half, 2))).clip(0, 1)
+    third = np.where(rng.random((half, 1)) < 0.5, close, rng.random((half, 2)))
+    triples = np.concatenate([pairs[:half], third[:, None]], axis=1)
     parts = []
-    for X in (triples, pairs[n_sets // 2 :]):
+    for X in (triples, pairs[half:]):
         order = rng.random(X.shape[:2]).argsort(axis=1)  # no place says who is A
         shuffled = np.take_along_axis(X, order[:, :, None], axis=1).astype(np.float32)
         utilities = effect_utilities(shuffled, effect)

@@ -49,9 +49,18 @@ def run_effects(folder: Path, options: Options) -> str:
     options.check(tasks=claims["tasks"], models=claims["models"], tunes=False)
     limits = claims["modes"][options.mode]
     jobs = [
-        EffectJob(NAME, task, model, i, limits["n_train"], limits["n_test"], claims["seed"], claims["steps"])
+        EffectJob(
+            NAME,
+            task,
+            model,
+            repetition,
+            n_train=limits["n_train"],
+            n_test=limits["n_test"],
+            seed=claims["seed"],
+            steps=limits["steps"],
+        )
+        for repetition in range(options.repetitions or limits["repetitions"])
         for task in claims["tasks"]
-        for i in range(options.repetitions or limits["repetitions"])
         for model in claims["models"]
         if options.wants(task=task, model=model)
     ]
