@@ -32,7 +32,7 @@ def test_sizes_writes_numbers_pictures_and_a_report(tmp_path, small_sizes):
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert set(rows[0]["ranking_accuracy"]) == {"3", "5", "8"}
-    assert "| FATE-Net, sizes 3-8 |" in text
+    assert "| objects | ERR | FATE-Net | FATE-Net, sizes 3-8 |" in text
     assert (tmp_path / "sizes.png").stat().st_size > 10_000
     assert (tmp_path / "sizes.svg").exists()
     assert "RankSVM are no better than guessing" in text
@@ -46,6 +46,14 @@ def test_variants_train_on_as_many_sets_of_mixed_sizes(small_sizes):
     assert len(data) == 200
     assert set(data.sizes) == {3, 4, 5, 6, 7, 8}
     assert mixed.kind == "FETA-Net"
+
+
+def test_context_free_models_alone_get_no_verdict():
+    claims = {"context_free": ["ERR"], "sizes": [3]}
+    assert "Nothing to compare" in sizes._verdict(claims, {"medoid": {"ERR": [(0.5, 0.0)]}})
+    assert "Nothing to compare" in sizes._verdict(claims, {"medoid": {"FATE-Net": [(0.5, 0.0)]}})
+    both = {"medoid": {"ERR": [(0.5, 0.0)], "FATE-Net": [(0.9, 0.0)]}}
+    assert "above every context-free model" in sizes._verdict(claims, both)
 
 
 def test_a_net_below_a_context_free_model_is_named():

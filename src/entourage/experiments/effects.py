@@ -181,7 +181,7 @@ def _draw(path: Path, rows: list[Row], models: list[str]) -> None:
 
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     shape = (len(models), len(tasks))
-    figure = Figure(figsize=(3.9 * shape[1], 3.9 * shape[0]), dpi=150, layout="constrained")
+    figure = Figure(figsize=(3.7 * shape[1], 3.7 * shape[0]), dpi=110, layout="constrained")
     axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
     for row in rows:
         if row["model"] not in models or "map" not in row:
@@ -191,8 +191,9 @@ def _draw(path: Path, rows: list[Row], models: list[str]) -> None:
         gaps = np.array(row["map"])
         truth = _gap(effect_utilities(_grid(effect), effect)).reshape(gaps.shape)
         limit = float(np.quantile(np.abs(gaps), 0.98))
+        colours = TwoSlopeNorm(0, -limit, limit)
         axis.pcolormesh(
-            GRID, GRID, gaps, cmap="RdBu", norm=TwoSlopeNorm(0, -limit, limit), shading="gouraud", alpha=0.75
+            GRID, GRID, gaps, cmap="RdBu", norm=colours, shading="nearest", alpha=0.75, rasterized=True
         )
         axis.contour(GRID, GRID, gaps, levels=[0], colors="#1c2430", linewidths=1.6)
         axis.contour(GRID, GRID, truth, levels=[0], colors="#1c2430", linewidths=1.0, linestyles="dashed")

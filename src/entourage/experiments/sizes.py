@@ -89,8 +89,9 @@ def below_context_free(claims: dict[str, Any], curves: Curves) -> list[str]:
 
 
 def _verdict(claims: dict[str, Any], curves: Curves) -> str:
-    if not any(name in models for models in curves.values() for name in claims["context_free"]):
-        return "No context-free model was run beside these."
+    names = {name for models in curves.values() for name in models}
+    if not names & set(claims["context_free"]) or names <= set(claims["context_free"]):
+        return "Nothing to compare: only context-free models, or none of them, were run."
     found = below_context_free(claims, curves)
     if not found:
         return "Every net that sees the context is above every context-free model at every size."
@@ -114,15 +115,12 @@ def summarise(claims: dict[str, Any], mode: str, rows: list[Row], curves: Curves
     """Write the numbers behind the picture as Markdown."""
     lines = [f"# {claims['title']}", "", f"0/1-ranking accuracy. {_about(mode, rows)}.", ""]
     for task, models in curves.items():
-        lines += [f"## {task}", "", "| model | " + " | ".join(map(str, claims["sizes"])) + " |"]
-        lines.append("| --- |" + " ---: |" * len(claims["sizes"]))
-        best = [max(curve[i][0] for curve in models.values()) for i in range(len(claims["sizes"]))]
-        for model, curve in models.items():
-            cells = [
-                f"**{mean:.3f}**" if mean == top else f"{mean:.3f}"
-                for (mean, _), top in zip(curve, best, strict=True)
-            ]
-            lines.append(f"| {model} | {' | '.join(cells)} |")
+        lines += [f"## {task}", "", f"| objects | {' | '.join(models)} |"]
+        lines.append("| ---: |" + " ---: |" * len(models))
+        for i, size in enumerate(claims["sizes"]):
+            means = [curve[i][0] for curve in models.values()]
+            cells = [f"**{mean:.3f}**" if mean == max(means) else f"{mean:.3f}" for mean in means]
+            lines.append(f"| {size} | {' | '.join(cells)} |")
         lines.append("")
     lines += [_verdict(claims, curves), "", "What the paper says of its curves:", ""]
     return "\n".join([*lines, *(f"- {claim}" for claim in claims["claims"]), ""])
@@ -179,9 +177,10 @@ def _write_report(claims: dict[str, Any], mode: str, rows: list[Row], curves: Cu
     ]
     for task, models in curves.items():
         body: list[list[Cell]] = [
-            [model, *(f"{mean:.3f}" for mean, _ in curve)] for model, curve in models.items()
+            [str(size), *(f"{curve[i][0]:.3f}" for curve in models.values())]
+            for i, size in enumerate(claims["sizes"])
         ]
-        sections.append(Section(task, table=Table(["model", *map(str, claims["sizes"])], body)))
+        sections.append(Section(task, table=Table(["objects", *models], body)))
     settings: list[list[Cell]] = [
         [f"{row['task']}, {row['model']}", (row["estimator"], "text"), f"{row['fit_seconds']:.0f} s"]
         for row in rows
