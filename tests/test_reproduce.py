@@ -162,3 +162,19 @@ def test_unknown_tasks_and_models_say_what_there_is():
         jobs_of(tasks=["medoids"])
     with pytest.raises(ParameterError, match="did you mean 'FATE-Net'"):
         jobs_of(models=["FATENet"])
+
+
+def test_tuned_rows_say_what_was_chosen_and_are_kept_apart_from_others(tmp_path, small_sets):
+    options = replace(SMALL, models=["RankSVM"], repetitions=1, tune=True, trials=2)
+    run_table(tmp_path, options)
+    row = json.loads((tmp_path / "rows.jsonl").read_text())
+    assert set(row["tuned"]) == {"C"}
+    assert f"C={row['tuned']['C']}" in row["estimator"] or row["tuned"]["C"] == 1.0
+    assert row["trials"] == 2
+    assert 0 < row["inner_score"] <= 1
+    assert (tmp_path / "studies" / "medoid-RankSVM-0.journal").exists()
+    run_table(tmp_path, options)
+    with pytest.raises(UserError, match="trials is 2, not 3"):
+        run_table(tmp_path, replace(options, trials=3))
+    with pytest.raises(UserError, match="rows of another run"):
+        run_table(tmp_path, replace(options, tune=False))

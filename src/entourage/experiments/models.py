@@ -40,8 +40,8 @@ class ModelJob(Job):
     @property
     def identity(self) -> Row:
         """What a row must have to be this job's, beside its key."""
-        same = {"n_train": self.n_train, "n_test": self.n_test, "seed": self.seed}
-        return same if self.tuning is None else same | {"trials": self.tuning[0]}
+        trials = None if self.tuning is None else self.tuning[0]
+        return {"n_train": self.n_train, "n_test": self.n_test, "seed": self.seed, "trials": trials}
 
 
 def model_jobs(claims: dict[str, Any], options: Options, *, name: str, folder: str) -> Iterator[ModelJob]:
