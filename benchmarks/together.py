@@ -1,4 +1,4 @@
-"""What it costs to train ten repetitions together, as a multiple of one: ``python -m benchmarks.together``."""
+"""What ten repetitions trained together cost, as a multiple of one: ``python -m benchmarks.together``."""
 
 import argparse
 import json
