@@ -32,7 +32,8 @@ def test_sizes_writes_numbers_pictures_and_a_report(tmp_path, small_sizes):
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert set(rows[0]["ranking_accuracy"]) == {"3", "5", "8"}
-    assert "| objects | ERR | FATE-Net | FATE-Net, sizes 3-8 |" in text
+    assert "| objects | 3 | 5 | 8 |" in text
+    assert "| FATE-Net, sizes 3-8 | " in text
     assert (tmp_path / "sizes.png").stat().st_size > 10_000
     assert (tmp_path / "sizes.svg").exists()
     assert "RankSVM are no better than guessing" in text

@@ -115,14 +115,23 @@ def summarise(claims: dict[str, Any], mode: str, rows: list[Row], curves: Curves
     """Write the numbers behind the picture as Markdown."""
     lines = [f"# {claims['title']}", "", f"0/1-ranking accuracy. {_about(mode, rows)}.", ""]
     for task, models in curves.items():
-        lines += [f"## {task}", "", f"| objects | {' | '.join(models)} |"]
-        lines.append("| ---: |" + " ---: |" * len(models))
-        for i, size in enumerate(claims["sizes"]):
-            means = [curve[i][0] for curve in models.values()]
-            cells = [f"**{mean:.3f}**" if mean == max(means) else f"{mean:.3f}" for mean in means]
-            lines.append(f"| {size} | {' | '.join(cells)} |")
+        shown = {size: i for i, size in enumerate(claims["sizes"]) if size in claims["printed"]}
+        best = {i: max(curve[i][0] for curve in models.values()) for i in shown.values()}
+        lines += [f"## {task}", "", f"| objects | {' | '.join(map(str, shown))} |"]
+        lines.append("| --- |" + " ---: |" * len(shown))
+        for model, curve in models.items():
+            means = [(curve[i][0], best[i]) for i in shown.values()]
+            cells = [f"**{mean:.3f}**" if mean == top else f"{mean:.3f}" for mean, top in means]
+            lines.append(f"| {model} | {' | '.join(cells)} |")
         lines.append("")
-    lines += [_verdict(claims, curves), "", "What the paper says of its curves:", ""]
+    lines += [
+        "All sizes are in the report and in the rows.",
+        "",
+        _verdict(claims, curves),
+        "",
+        "What the paper says of its curves:",
+        "",
+    ]
     return "\n".join([*lines, *(f"- {claim}" for claim in claims["claims"]), ""])
 
 
