@@ -1,8 +1,9 @@
 """The command ``entourage``. Heavy imports wait inside the commands, so that ``--help`` answers at once."""
 
+import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -168,6 +169,285 @@ is marked.
         text = run(name, folder, options)
     console.print(Markdown(text))
     console.print(f"Rows, tables, pictures and report: {folder}", soft_wrap=True)
+
+
+SetId = Annotated[str, typer.Option("--set-id", help="The column that says which set a row belongs to.")]
+Target = Annotated[str, typer.Option("--target", help="The column to learn: ranks, relevances or choices.")]
+TargetKind = Annotated[
+    str,
+    typer.Option(
+        "--target-kind",
+        help="rank (smaller is better), relevance (larger is better) or choice (0 or 1).",
+    ),
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option("--feature", help="A feature column; may be given again. By default all others."),
+]
+Situation = Annotated[
+    list[str] | None,
+    typer.Option("--situation", help="A column that is the same for a whole set, such as a user's age."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", help="A column that is no feature (a name, something known only later)."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps of a net; by default 4,000.")]
+TablePath = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or svmlight; .gz, .bz2, .xz, .zst too.")
+]
+ModelPath = Annotated[Path, typer.Argument(help="A model file.")]
+
+
+def _settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {"device": device, "random_state": seed}
+    return settings if steps is None else settings | {"steps": steps}
+
+
+def _load_training(
+    table: Path,
+    set_id: str,
+    target: str,
+    kind: str,
+    feature: list[str] | None,
+    situation: list[str] | None,
+    ignore: list[str] | None,
+    group: str | None,
+    *,
+    codes: bool = True,
+) -> tuple[Any, Any, Any, Any]:
+    """Read a table for training: the frame, its encoder, the packed sets, and the group of each set."""
+    from entourage.data.table_files import read_table
+    from entourage.data.tables import TableEncoder, groups_of
+
+    frame = read_table(table)
+    encoder = TableEncoder.fit(
+        frame,
+        set_id=set_id,
+        target=target,
+        target_kind=kind,
+        features=feature,
+        situation=situation,
+        ignore=[*(ignore or []), *([] if group is None or group == set_id else [group])],
+        codes=codes,
+    )
+    packed = encoder(frame)
+    return frame, encoder, packed, None if group is None else groups_of(frame, packed, group)
+
+
+@app.command()
+def fit(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
+    target_kind: TargetKind = "rank",
+    model: Annotated[str, typer.Option(help="context_free, fate, feta, or auto: the best of them.")] = "auto",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    budget: Annotated[float, typer.Option(min=0, help="Seconds in which auto begins with candidates.")] = 300,
+    steps: Steps = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn to rank from a long table: one row an object, a column for its set, features, a target.
+
+    Numbers, booleans and text can be features; missing values are filled in and marked, text becomes one column for
+    each level. All of that is kept in the model file, so that [bold]entourage predict[/bold] takes tables of the same
+    form. Rows of a set need not stand together. Example:
+
+    entourage fit races.csv --set-id race --target place -o races.entourage
+    """
+    from entourage.tabular import choose_net, fit_table, ranker_for
+
+    console = Console(stderr=as_json)
+    frame, encoder, packed, _ = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, None
+    )
+    settings = _settings(device, seed, steps) | {
+        "verbose": Console(stderr=True).is_terminal,
+        "categories": encoder.categories or None,
+    }
+    tried = []
+    if model == "auto":
+        found = choose_net(
+            packed.sets,
+            seconds=budget,
+            on_try=lambda t: console.print(f"{t.name}: {t.score:.4f} on held-out sets, {t.seconds:.0f} s"),
+            **settings,
+        )
+        tried = [vars(t) for t in found]
+        model = found[0].name
+    ranker = ranker_for(model, **settings)
+    fit_table(frame, encoder, ranker)
+    ranker.save(out)
+    result = {
+        "model": model,
+        "file": str(out),
+        "sets": len(packed.sets),
+        "objects": len(packed.sets.objects),
+        "features": packed.sets.n_features,
+        "held_out_score": ranker.best_score_,
+        "tried": tried,
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    score = (
+        ""
+        if ranker.best_score_ is None
+        else f"; 0/1-ranking accuracy {ranker.best_score_:.4f} on held-out sets"
+    )
+    console.print(
+        f"{model}, learnt from {len(packed.sets):,} sets of {len(packed.sets.objects):,} objects{score}"
+    )
+    console.print(f"Model: {out}", soft_wrap=True)
+
+
+@app.command()
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The table to write; its extension says how.")],
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came."""
+    from entourage import load
+    from entourage.data.table_files import read_table, write_table
+    from entourage.tabular import encoder_of, predict_table
+
+    fitted = load(model).set_params(device=device)
+    encoder_of(fitted, model)
+    predicted = predict_table(fitted, read_table(table))
+    write_table(out, predicted)
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "rows": predicted.num_rows}))
+    else:
+        Console().print(f"{predicted.num_rows:,} rows: {out}", soft_wrap=True)
+
+
+@app.command()
+def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_json: AsJson = False) -> None:
+    """Judge a model on a table that has its target: all metrics, and 0/1-ranking accuracy by set size."""
+    from entourage import load
+    from entourage.data.table_files import read_table
+    from entourage.tabular import encoder_of, evaluate_table
+
+    fitted = load(model).set_params(device=device)
+    encoder_of(fitted, model)
+    result = evaluate_table(fitted, read_table(table))
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    console = Console()
+    console.print(f"{result['sets']:,} sets, {result['objects']:,} objects")
+    for name, value in result["metrics"].items():
+        console.print(f"{name:<26} {'–' if value is None else f'{value:.4f}'}")
+
+
+@app.command()
+def info(model: ModelPath, as_json: AsJson = False) -> None:
+    """Say what a model file holds: net, settings, columns, versions, and how training went."""
+    from entourage import model_file
+
+    content, tensors = model_file.read(model, "model")
+    net, fitted, table = content["net"], content["fitted"], content.get("table")
+    numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
+    if as_json:
+        typer.echo(
+            json.dumps({key: content[key] for key in content if key != "fitted"} | {"numbers": numbers})
+        )
+        return
+    console = Console()
+    lines = {
+        "estimator": content["estimator"],
+        "net": f"{net['name']} {net['params']}",
+        "numbers in the net": f"{numbers:,}",
+        "loss": content["params"]["loss"],
+        "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
+        "held-out score": "–" if fitted["best_score"] is None else f"{fitted['best_score']:.4f}",
+        "versions": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
+    }
+    if table is not None:
+        lines["set id"] = table["set_id"]
+        lines["target"] = f"{table['target']} ({table['target_kind']})"
+        lines["columns"] = ", ".join(f"{c['name']} ({c['kind']})" for c in table["columns"])
+    for name, value in lines.items():
+        console.print(Text.assemble((f"{name:<20}", "bold"), str(value)), soft_wrap=True)
+
+
+@app.command()
+def tune(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
+    target_kind: TargetKind = "rank",
+    model: Annotated[str, typer.Option(help="context_free, fate or feta.")] = "fate",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    group: Group = None,
+    trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
+    folds: Annotated[int, typer.Option(min=1, help="Inner folds; 1: a fifth is held out once.")] = 3,
+    workers: Annotated[int, typer.Option(min=1, help="Trials side by side, of one thread each.")] = 1,
+    study: Annotated[
+        Path | None, typer.Option(help="Where the search is kept; by default beside the model.")
+    ] = None,
+    steps: Steps = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the best settings of a net on inner folds, then learn with them from the whole table.
+
+    The search is kept on disk: started again with the same table and settings, it goes on where it was.
+    """
+    from entourage.tabular import fit_table, ranker_for
+    from entourage.tuning import tune as search
+
+    frame, encoder, packed, groups = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, group
+    )
+    ranker = ranker_for(model, **_settings(device, seed, steps), categories=encoder.categories or None)
+    terminal = Console(stderr=True).is_terminal
+    found = search(
+        ranker,
+        packed.sets,
+        trials=trials,
+        seconds=seconds,
+        folds=folds,
+        groups=groups,
+        workers=workers,
+        study=out.with_name(f"{out.name}.study") if study is None else study,
+        name=model,
+        random_state=seed,
+        progress=terminal,
+    )
+    ranker.set_params(**found.params, verbose=terminal)
+    fit_table(frame, encoder, ranker)
+    ranker.save(out)
+    if as_json:
+        content = {"score": found.score, "params": found.params, "trials": found.trials, "file": str(out)}
+        typer.echo(json.dumps(content))
+        return
+    console = Console()
+    first = found.trials[0]["score"] if found.trials else None
+    before = "" if first is None else f" (the defaults: {first:.4f})"
+    console.print(f"Inner folds: 0/1-ranking accuracy {found.score:.4f}{before}, {len(found.trials)} trials")
+    console.print(", ".join(f"{name}={value}" for name, value in found.params.items()), soft_wrap=True)
+    console.print(f"Model: {out}", soft_wrap=True)
 
 
 def main() -> None:

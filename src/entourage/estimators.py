@@ -27,6 +27,7 @@ from entourage.errors import (
 )
 from entourage.losses import LOSSES, Loss, find_loss
 from entourage.nets import FATE, NETS, Net, Scorer
+from entourage.nets.categories import build_with_categories
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
@@ -83,6 +84,9 @@ class SetEstimator(SetPredictor):
         Stop after so many looks without a better score.
     standardize : bool
         Whether features are brought to mean 0 and variance 1, by the training data.
+    categories : list of (place, levels), optional
+        Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
+        a code outside, such as 0, is a level that was never seen.
     device : str
         "cpu", "cuda", ...; "auto" is the GPU where there is one.
     precision : {"float32", "bfloat16"}
@@ -104,6 +108,7 @@ class SetEstimator(SetPredictor):
     n_features_in_, n_situation_features_in_ : how many features were seen
     n_steps_ : how many steps were trained
     interrupted_ : whether training was interrupted by Ctrl-C
+    table_ : what turns tables into sets, where the model was fitted to a table; else None
     """
 
     def __init__(
@@ -128,6 +133,7 @@ class SetEstimator(SetPredictor):
         evaluate_every: int | None = None,
         patience: int | None = 20,
         standardize: bool = True,
+        categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -153,6 +159,7 @@ class SetEstimator(SetPredictor):
         self.evaluate_every = evaluate_every
         self.patience = patience
         self.standardize = standardize
+        self.categories = categories
         self.device = device
         self.precision = precision
         self.checkpoint = checkpoint
@@ -209,7 +216,7 @@ class SetEstimator(SetPredictor):
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
         check_number("validation", self.validation, least=0, below=1)
         seed = self._draw_seed(self.checkpoint)
-        standardise = Standardizer.fit(sets, self.standardize)
+        standardise = self._standardizer(sets)
         scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
@@ -256,7 +263,7 @@ class SetEstimator(SetPredictor):
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = self._draw_seed(), 0, None
-            standardise = Standardizer.fit(sets, self.standardize)
+            standardise = self._standardizer(sets)
             scorer = self._build(standardise, seed)
         device = find_device(self.device)
         resident = Resident(standardise(sets), device, weights)
@@ -308,7 +315,15 @@ class SetEstimator(SetPredictor):
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
             raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
-        return net.build(sum(standardise.n_features), torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        categories = [(place, levels) for place, levels in self.categories or ()]  # JSON has lists for tuples
+        return build_with_categories(net, sum(standardise.n_features), categories, generator)
+
+    def _standardizer(self, sets: Sets) -> Standardizer:
+        places = [place for place, _ in self.categories or ()]
+        for place in places:
+            check_number("the place of a category", place, least=0, below=sets.n_features, whole=True)
+        return Standardizer.fit(sets, self.standardize, leave=places)
 
     def _hold_out(self, sets: Sets, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         """Which sets to learn from, and which to judge by: only sets that have something to judge."""
@@ -360,7 +375,13 @@ class SetEstimator(SetPredictor):
         digest = hashlib.sha256()
         for array in (sets.objects, sets.offsets, sets.targets, sets.situation, weights):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        settings = [repr(self.net), _loss_identity(self.loss), self.validation, self.standardize]
+        settings = [
+            repr(self.net),
+            _loss_identity(self.loss),
+            self.validation,
+            self.standardize,
+            self.categories,
+        ]
         return digest.hexdigest() + repr(settings)
 
     def _keep(
@@ -377,6 +398,7 @@ class SetEstimator(SetPredictor):
         self.best_score_ = outcome.best_score
         self.n_steps_ = outcome.steps
         self.interrupted_ = outcome.interrupted
+        self.table_: dict[str, Any] | None = None  # set by entourage.tabular, for a model fitted to a table
 
     # --- predicting -----------------------------------------------------------------------------
 
@@ -412,6 +434,7 @@ class SetEstimator(SetPredictor):
             "estimator": type(self).__name__,
             "params": params,
             "net": {"name": names[type(net)], "params": net.get_params()},
+            "table": self.table_,
             "fitted": {
                 "seed": self._seed,
                 "partial_fits": self._partial_fits,
@@ -537,6 +560,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     seed = fitted["seed"]
     scorer = model._build(standardise, seed)
     model._keep(scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
+    model.table_ = content.get("table")
     return model
 
 

@@ -21,6 +21,7 @@ irrelevant, and relevance is ``worst - rank`` (never below 0): for grades 0...2 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -295,6 +296,7 @@ METRICS: dict[str, Metric] = {
     "spearman": spearman,
     "kendall_tau": kendall_tau,
     "ndcg": ndcg,
+    "ndcg@10": partial(ndcg, k=10),
     "top1_accuracy": top1_accuracy,
     "reciprocal_rank": reciprocal_rank,
     "expected_reciprocal_rank": expected_reciprocal_rank,

@@ -99,8 +99,8 @@ class Sets:
             return cls(sets.objects, sets.offsets, sets.targets, situation)
         if hasattr(X, "columns"):
             raise ShapeError(
-                "X is a table, and a table doesn't say which rows form a set. Pass one array a set: "
-                "[group[features].to_numpy() for _, group in table.groupby(set_id)]."
+                "X is a table, and a table doesn't say which rows form a set. Name the columns: "
+                "Sets.from_frame(table, set_id=..., target=...)."
             )
         if hasattr(X, "ndim") or hasattr(X, "__array__"):
             array = _to_numpy(X)
@@ -150,6 +150,50 @@ class Sets:
         if targets is not None:
             targets = np.concatenate(_as_rows(targets, sizes))
         return cls(np.concatenate(parts), _offsets(sizes), targets, situation)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        set_id: str,
+        target: str | None = None,
+        target_kind: str = "rank",
+        features: list[str] | None = None,
+        situation: list[str] | None = None,
+    ) -> "Sets":
+        """Make sets of a long table, one row an object; see :mod:`entourage.data.tables`.
+
+        Parameters
+        ----------
+        frame : pandas, polars or Arrow
+        set_id : the column that says which set a row belongs to; rows of a set need not stand together
+        target : the column of what is known of each object
+        target_kind : "rank" (smaller is better), "relevance" (larger is better) or "choice" (0 or 1)
+        features : columns of the objects; by default all others
+        situation : columns that say something of the set as a whole
+        """
+        from entourage.data.tables import sets_from_frame
+
+        return sets_from_frame(
+            frame,
+            set_id=set_id,
+            target=target,
+            target_kind=target_kind,
+            features=features,
+            situation=situation,
+        )
+
+    def to_frame(self, feature_names: Sequence[str] | None = None) -> Any:
+        """Return a long Arrow table: set, the features, and the target where there is one."""
+        import pyarrow as pa
+
+        names = [f"x{i}" for i in range(self.n_features)] if feature_names is None else list(feature_names)
+        columns: dict[str, Any] = {"set": np.repeat(np.arange(len(self)), self.sizes)}
+        columns |= {name: self.objects[:, i] for i, name in enumerate(names)}
+        if self.targets is not None:
+            columns["target"] = self.targets
+        return pa.table(columns)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":

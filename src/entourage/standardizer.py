@@ -1,5 +1,6 @@
 """Features brought to mean 0 and variance 1, by the data that was learnt from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,8 +27,8 @@ class Standardizer:
     scales: tuple[NDArray[np.float64], ...]
 
     @classmethod
-    def fit(cls, sets: Sets, enabled: bool = True) -> Self:
-        """Learn means and scales; if not ``enabled``, features stay as they are."""
+    def fit(cls, sets: Sets, enabled: bool = True, leave: Sequence[int] = ()) -> Self:
+        """Learn means and scales; if not ``enabled``, features stay as they are, as those in ``leave`` do."""
         parts = [sets.objects] if sets.situation is None else [sets.objects, sets.situation]
         if not enabled:
             return cls(*zip(*((np.zeros(p.shape[1]), np.ones(p.shape[1])) for p in parts), strict=True))
@@ -39,6 +40,8 @@ class Standardizer:
             varies = spread > 1e-12 * np.abs(mean)  # more than rounding leaves of a constant feature
             means.append(mean * largest)
             scales.append(np.where(varies, spread * largest, 1.0))
+        for place in leave:
+            means[0][place], scales[0][place] = 0.0, 1.0
         return cls(tuple(means), tuple(scales))
 
     def __call__(self, sets: Sets) -> Sets:

@@ -1,0 +1,233 @@
+"""From a table to a model and back: what the commands do, as functions."""
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from entourage.data.tables import PackedTable, TableEncoder, arrow_table
+from entourage.errors import DataError, UserError, check_choice
+from entourage.estimators import Ranker, SetEstimator
+from entourage.metrics import METRICS
+from entourage.nets import FATE, FETA, ContextFree, Net
+from entourage.sets import Sets
+from entourage.tuning import fold_indices
+
+__all__ = [
+    "CANDIDATES",
+    "Tried",
+    "choose_net",
+    "describe",
+    "encoder_of",
+    "evaluate_table",
+    "fit_table",
+    "influence",
+    "predict_table",
+    "ranker_for",
+]
+
+#: What ``--model`` may be, apart from "auto", which chooses among them.
+CANDIDATES: dict[str, tuple[Net, str]] = {
+    "context_free": (ContextFree(), "logistic"),
+    "fate": (FATE(), "hinge"),
+    "feta": (FETA(), "hinge"),
+}
+
+
+@dataclass
+class Tried:
+    """A candidate of the automatic choice and what it was worth on sets held out."""
+
+    name: str
+    score: float
+    seconds: float
+
+
+def ranker_for(name: str, **settings: Any) -> Ranker:
+    """Make the ranker of a candidate's name."""
+    net, loss = CANDIDATES[check_choice("model", name, CANDIDATES)]
+    return Ranker(net, **({"loss": loss} | settings))
+
+
+def choose_net(
+    sets: Sets,
+    *,
+    seconds: float = 300.0,
+    groups: Any = None,
+    on_try: Callable[[Tried], None] = lambda tried: None,
+    **settings: Any,
+) -> list[Tried]:
+    """Try each candidate on a held-out fifth of the sets, until the time is up; the best comes first.
+
+    The first candidate is always tried to its end, so that there is a choice to make.
+    """
+    train, test = fold_indices(len(sets), 5, groups=groups)[0]
+    informative = Ranker.task.informative(sets)
+    if not informative[test].any() or not informative[train].any():
+        raise DataError("There are too few sets to hold some out; name a model instead of auto.")
+    begin = time.monotonic()
+    found: list[Tried] = []
+    for name in CANDIDATES:
+        if found and time.monotonic() - begin > seconds:
+            break
+        start = time.monotonic()
+        model = ranker_for(name, **settings).fit(sets[train])
+        if model.interrupted_:
+            raise KeyboardInterrupt
+        found.append(Tried(name, model.score(sets[test]), time.monotonic() - start))
+        on_try(found[-1])
+    return sorted(found, key=lambda tried: -tried.score)
+
+
+def fit_table(frame: Any, encoder: TableEncoder, model: Ranker) -> PackedTable:
+    """Fit a ranker to a table; what turns the table into sets is kept with it, in ``table_``."""
+    packed = encoder(frame)
+    model.set_params(categories=encoder.categories or None).fit(packed.sets)
+    if model.interrupted_:
+        raise KeyboardInterrupt
+    model.table_ = encoder.to_json()
+    return packed
+
+
+def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
+    """Return what turns tables into the sets a model knows."""
+    if getattr(model, "table_", None) is None:
+        raise UserError(
+            f"{path} was fitted to arrays, not to a table, so it can't tell which columns it needs. Fit one by "
+            "entourage fit TABLE, or use model.predict in Python."
+        )
+    return TableEncoder.from_json(model.table_)  # type: ignore[arg-type]
+
+
+def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
+    """Return the table with two columns more, score and rank (0 = best), its rows in the order they came."""
+    table = arrow_table(frame)
+    packed = encoder_of(model)(table, with_target=False)
+    for name in ("score", "rank"):
+        if name in table.column_names:
+            raise DataError(
+                f"The table has a column {name!r} already; rename it, since the prediction adds one."
+            )
+    scores = model.predict_scores(packed.sets)
+    ranks = model.predict(packed.sets)
+    table = table.append_column("score", pa.array(packed.in_rows(scores)))
+    return table.append_column("rank", pa.array(packed.in_rows(ranks)))
+
+
+def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
+    """Judge a model on a table with its target: all metrics, and the ranking accuracy by set size."""
+    encoder = encoder_of(model)
+    if encoder.target is None:
+        raise DataError("The model was fitted without a target column, so there is nothing to judge by.")
+    packed = encoder(frame)
+    sets = packed.sets
+    if not model.task.informative(sets).any():
+        raise DataError("No set of the table ranks two objects differently, so there is nothing to judge by.")
+    return judge(sets, model.predict_scores(sets), packed.grades)
+
+
+def judge(sets: Sets, scores: NDArray[Any], grades: NDArray[np.float64] | None = None) -> dict[str, Any]:
+    """Return the mean of each metric over the sets in which it means something."""
+    targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
+    worst = None if grades is None else float(np.nanmax(grades))
+    result: dict[str, Any] = {"sets": len(sets), "objects": len(sets.objects), "metrics": {}}
+    for name in METRICS:
+        result["metrics"][name] = _mean(per_set_metric(name, sets, scores, targets, worst))
+    values = per_set_metric("ranking_accuracy", sets, scores, targets, worst)
+    result["by_size"] = {
+        int(size): _mean(values[sets.sizes == size]) for size in np.unique(sets.sizes) if size > 1
+    }
+    return result
+
+
+def per_set_metric(
+    name: str, sets: Sets, scores: NDArray[Any], targets: NDArray[Any], worst: float | None
+) -> NDArray[np.float64]:
+    """Return a metric for each set, NaN where it means nothing."""
+    metric = METRICS[name]
+    graded = "worst" in inspect.signature(metric).parameters
+    values = np.full(len(sets), np.nan)
+    for chosen, rows in sets.by_size():
+        extra = {"worst": worst} if graded and worst is not None else {}
+        values[chosen] = metric(scores[rows], targets[rows], per_set=True, **extra)
+    return values
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None
+
+
+def describe(packed: PackedTable, encoder: TableEncoder) -> dict[str, Any]:
+    """Profile the data: sets, sizes, features, ties."""
+    sets = packed.sets
+    result: dict[str, Any] = {
+        "sets": len(sets),
+        "objects": len(sets.objects),
+        "smallest": int(sets.sizes.min()),
+        "largest": int(sets.sizes.max()),
+        "sets_of_one": int((sets.sizes == 1).sum()),
+        "columns": [
+            {"name": c.name, "kind": c.kind, "role": c.role, "levels": len(c.levels), "missing": c.indicator}
+            for c in encoder.columns
+        ],
+    }
+    if sets.targets is not None:
+        ties = ordered = 0
+        for _, rows in sets.by_size():
+            ranks = sets.targets[rows]
+            known = ~np.isnan(ranks) & (ranks >= 0)
+            both = np.triu(known[:, :, None] & known[:, None, :], 1)
+            same = ranks[:, :, None] == ranks[:, None, :]
+            ties += int((both & same).sum())
+            ordered += int((both & ~same).sum())
+        result |= {
+            "tied_pairs": ties,
+            "ordered_pairs": ordered,
+            "unranked": int((np.isnan(sets.targets) | (sets.targets < 0)).sum()),
+        }
+    return result
+
+
+def influence(model: SetEstimator, packed: PackedTable, *, most_sets: int = 500) -> list[dict[str, Any]]:
+    """Leave each object out of its set and see how many pairs of the others turn round: the most influential first.
+
+    A context-free model has none. Looks at ``most_sets`` sets at most, of at least three objects.
+    """
+    sets = packed.sets
+    chosen = np.flatnonzero(sets.sizes >= 3)[:most_sets]
+    parts, places = [], []
+    for i in chosen:
+        start, end = sets.offsets[i], sets.offsets[i + 1]
+        for gone in range(end - start):
+            keep = np.delete(np.arange(start, end), gone)
+            parts.append(sets.objects[keep])
+            places.append((i, gone))
+    if not parts:
+        return []
+    situation = None if sets.situation is None else sets.situation[[i for i, _ in places]]
+    without = model.predict_scores(Sets.from_list(parts, None, situation))
+    whole = model.predict_scores(sets)
+    found = []
+    start = 0
+    for (i, gone), part in zip(places, parts, strict=True):
+        mine = without[start : start + len(part)]
+        start += len(part)
+        before = np.delete(whole[sets.offsets[i] : sets.offsets[i + 1]], gone)
+        upper = np.triu_indices(len(part), 1)
+        turned = (np.subtract.outer(before, before) * np.subtract.outer(mine, mine))[upper] < 0
+        row = int(packed.order[sets.offsets[i] + gone])
+        found.append(
+            {
+                "row": row,
+                "set": packed.ids[int(i)].as_py(),
+                "turned": float(turned.mean()),
+                "pairs": len(upper[0]),
+            }
+        )
+    return sorted(found, key=lambda entry: -entry["turned"])
