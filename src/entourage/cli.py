@@ -450,6 +450,93 @@ def tune(
     console.print(f"Model: {out}", soft_wrap=True)
 
 
+@app.command()
+def compare(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    target_kind: TargetKind = "rank",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    group: Group = None,
+    metric: Annotated[str, typer.Option(help="What models are chosen and compared by.")] = "ranking_accuracy",
+    folds: Annotated[int, typer.Option(min=2, help="Outer folds, which judge.")] = 5,
+    inner: Annotated[int, typer.Option(min=1, help="Inner folds, which choose; 1: one split.")] = 3,
+    level: Annotated[float, typer.Option(help="The level of the test.")] = 0.05,
+    steps: Steps = None,
+    workers: Annotated[int, typer.Option(min=1, help="Fits side by side, of one thread each.")] = 1,
+    device: Device = "auto",
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Say whether context matters in a table, and how much it is worth.
+
+    Models that score each object alone (linear, a net, LambdaMART) and models that see the whole set (FATE, FETA) are
+    cross-validated. In each fold the best of either kind is chosen by inner folds, without a look at the fold; the
+    difference on the fold's sets is the context gain, with an interval and a p-value. Example:
+
+    entourage compare races.csv --set-id race --target place --group season
+    """
+    from rich.table import Table
+
+    from entourage.comparison import compare as run
+    from entourage.comparison import default_candidates, verdict
+    from entourage.report import require_report
+
+    if report is not None:
+        require_report()
+    frame, encoder, packed, groups = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
+    )
+    candidates = default_candidates(len(packed.sets))
+    for model, _ in candidates.values():
+        if "steps" in model.get_params():
+            model.set_params(device=device, **({} if steps is None else {"steps": steps}))
+    metrics = list(dict.fromkeys([metric, "ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]))
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        line = bar.add_task("comparing", total=None)
+        result = run(
+            packed.sets,
+            candidates,
+            metrics=metrics,
+            metric=metric,
+            folds=folds,
+            inner=inner,
+            groups=groups,
+            level=level,
+            workers=workers,
+            random_state=seed,
+            on_row=lambda row: bar.update(line, advance=1, total=row["fits"], description=row["candidate"]),
+        )
+    if report is not None:
+        from entourage.comparison_report import write_comparison
+
+        write_comparison(
+            report, result, candidates, frame, packed, encoder, title=f"Does context matter? {table.name}"
+        )
+    if as_json:
+        typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
+        return
+    console = Console()
+    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    shown.add_column("model", no_wrap=True)
+    shown.add_column("kind", no_wrap=True)
+    for name in metrics[:2]:
+        shown.add_column(name, justify="right")
+    for model_name, means in result.means.items():
+        cells = []
+        for name in metrics[:2]:
+            low, high = result.intervals[model_name][name]
+            cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
+        shown.add_row(model_name, result.kinds[model_name], *cells)
+    console.print(shown)
+    console.print(verdict(result))
+    if report is not None:
+        console.print(f"Report: {report}", soft_wrap=True)
+
+
 def main() -> None:
     """Run the command line: a user's mistake is one sentence and exit code 2, Ctrl-C is exit code 130."""
     try:

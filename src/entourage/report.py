@@ -87,7 +87,8 @@ h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.2rem; font-size: 
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line);
          text-align: right; vertical-align: bottom; }
-td.text { text-align: left; }
+td { white-space: nowrap; }
+td.text { text-align: left; white-space: normal; }
 th:first-child, td:first-child { text-align: left; }
 td.best { font-weight: 700; color: var(--best); }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; border-radius: 6px; background: #fff; }

@@ -1,0 +1,230 @@
+"""The page of a comparison: the verdict, the models beside each other, the data, and who changes whom."""
+
+import platform
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import clone
+
+from entourage.comparison import Comparison, verdict
+from entourage.data.tables import PackedTable, TableEncoder
+from entourage.estimators import SetEstimator
+from entourage.predictor import SetPredictor
+from entourage.report import Cell, Section, Table, write_report
+from entourage.tabular import describe, influence
+
+__all__ = ["write_comparison"]
+
+INK = {"context": "#b3261e", "context-free": "#5b6675"}
+SHOWN_OBJECTS = 10
+
+
+def write_comparison(
+    path: Path,
+    comparison: Comparison,
+    candidates: dict[str, tuple[SetPredictor, str]],
+    table: pa.Table,
+    packed: PackedTable,
+    encoder: TableEncoder,
+    *,
+    title: str,
+) -> None:
+    """Write the page. The chosen nets are fitted once more to all sets, for their curves and influences."""
+    chosen = {
+        kind: Counter(fold[kind] for fold in comparison.chosen).most_common(1)[0][0]
+        for kind in ("context", "context-free")
+    }
+    fitted = {}
+    for name in chosen.values():
+        model = clone(candidates[name][0])
+        if isinstance(model, SetEstimator):
+            fitted[name] = model.fit(packed.sets)
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        sections = [
+            _gain(comparison, folder),
+            _models(comparison),
+            _by_size(comparison, packed, chosen, folder),
+            *_curves(fitted, comparison, folder),
+            *_influences(fitted, chosen["context"], table, packed, encoder),
+            *_profile(packed, encoder, folder),
+            _settings(comparison, candidates),
+        ]
+        write_report(path, title, verdict(comparison), sections)
+
+
+def _gain(comparison: Comparison, folder: Path) -> Section:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 1.5), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    low, high = comparison.interval
+    axis.axvline(0, color="#8a94a3", linewidth=1)
+    axis.plot([low, high], [0, 0], color=INK["context"], linewidth=3, solid_capstyle="round")
+    axis.scatter([comparison.gain], [0], color=INK["context"], s=70, zorder=3)
+    axis.set_yticks([])
+    axis.set_ylim(-1, 1)
+    axis.margins(x=0.2)
+    axis.set_xlabel(f"context gain in {comparison.metric}")
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(folder / "gain.png")
+    level = f"{100 * (1 - comparison.level):g} %"
+    return Section(
+        "What context is worth",
+        "In each outer fold the best model with context and the best without were chosen by inner folds of the "
+        "training part alone; the gain is the mean of what the first does better than the second on the sets of the "
+        f"fold. The line is its {level} interval (paired bootstrap over "
+        f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
+        "sign-flip test.",
+        pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
+    )
+
+
+def _models(comparison: Comparison) -> Section:
+    metrics = list(next(iter(comparison.means.values())))
+    best = {m: max(means[m] for means in comparison.means.values()) for m in metrics}
+    rows: list[list[Cell]] = []
+    for name, means in comparison.means.items():
+        line: list[Cell] = [name, (comparison.kinds[name], "text")]
+        for m in metrics:
+            low, high = comparison.intervals[name][m]
+            text = f"{means[m]:.4f} [{low:.3f}, {high:.3f}]"
+            line.append((text, "best") if means[m] == best[m] else text)
+        rows.append(line)
+    left_out = "".join(f" {name} was left out: {why}." for name, why in comparison.left_out.items())
+    return Section(
+        "All models",
+        "Means over the test sets of all folds, with bootstrap intervals. A net called alone is the twin of one that "
+        "sees the context: the same net, shown each object by itself." + left_out,
+        Table(["model", "kind", *metrics], rows),
+    )
+
+
+def _by_size(comparison: Comparison, packed: PackedTable, chosen: dict[str, str], folder: Path) -> Section:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    sizes = packed.sets.sizes
+    edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 9)).round())
+    for kind, name in chosen.items():
+        values = comparison.values[name][comparison.metric]
+        points = []
+        for low, high in zip(edges, [*edges[1:], np.inf], strict=True):
+            inside = (sizes >= low) & (sizes < high) & ~np.isnan(values)
+            if inside.any():
+                points.append((float(sizes[inside].mean()), float(values[inside].mean()), int(inside.sum())))
+        if points:
+            x, y, _ = zip(*points, strict=True)
+            axis.plot(x, y, "o-", color=INK[kind], linewidth=2, label=name)
+    axis.set_xlabel("objects in a set")
+    axis.set_ylabel(comparison.metric)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "sizes.png")
+    return Section(
+        "By the size of the set",
+        pictures=[(folder / "sizes.png", "Mean over the test sets of about one size.")],
+    )
+
+
+def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> list[Section]:
+    from matplotlib.figure import Figure
+
+    curves = {
+        name: [(row["step"], row["score"]) for row in model.history_ if "score" in row]
+        for name, model in fitted.items()
+    }
+    curves = {name: points for name, points in curves.items() if points}
+    if not curves:
+        return []
+    figure = Figure(figsize=(7, 3.2), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    for name, points in curves.items():
+        axis.plot(*zip(*points, strict=True), color=INK[comparison.kinds[name]], linewidth=2, label=name)
+    axis.set_xlabel("training steps")
+    axis.set_ylabel("0/1-ranking accuracy")
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "curves.png")
+    caption = (
+        "On the tenth of all sets that a net holds out of its own training, when fitted to the whole table."
+    )
+    return [Section("Learning curves", pictures=[(folder / "curves.png", caption)])]
+
+
+def _influences(
+    fitted: dict[str, Any], name: str, table: pa.Table, packed: PackedTable, encoder: TableEncoder
+) -> list[Section]:
+    if name not in fitted:
+        return []
+    found = [entry for entry in influence(fitted[name], packed) if entry["turned"] > 0][:SHOWN_OBJECTS]
+    if not found:
+        return [
+            Section(
+                "Who changes whom", f"Leaving an object out turns no pair of the others round for {name}."
+            )
+        ]
+    columns = [column.name for column in encoder.columns][:6]
+    rows: list[list[Cell]] = []
+    for entry in found:
+        values = [table.column(column)[entry["row"]].as_py() for column in columns]
+        shown = [f"{v:.4g}" if isinstance(v, float) else "–" if v is None else str(v) for v in values]
+        rows.append([f"{entry['row'] + 1}", str(entry["set"]), f"{entry['turned']:.1%}", *shown])
+    return [
+        Section(
+            "Who changes whom",
+            f"The objects whose absence turns the most pairs of the others round, in the eyes of {name} fitted to the "
+            "whole table (500 sets at most were looked at).",
+            Table(["row", "set", "pairs turned", *columns], rows),
+        )
+    ]
+
+
+def _profile(packed: PackedTable, encoder: TableEncoder, folder: Path) -> list[Section]:
+    from matplotlib.figure import Figure
+
+    profile = describe(packed, encoder)
+    figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    sizes, counts = np.unique(packed.sets.sizes, return_counts=True)
+    axis.bar(sizes, counts, color="#1f5fbf", width=0.85)
+    axis.set_xlabel("objects in a set")
+    axis.set_ylabel("sets")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "profile.png")
+    pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+    text = (
+        f"{profile['objects']:,} objects in {profile['sets']:,} sets of {profile['smallest']} to "
+        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object, which say nothing; "
+        f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
+        f"{profile['unranked']:,} objects are not ranked."
+    )
+    rows: list[list[Cell]] = [
+        [
+            c["name"],
+            (c["kind"], "text"),
+            (c["role"], "text"),
+            str(c["levels"]) if c["levels"] else "–",
+            "some" if c["missing"] else "none",
+        ]
+        for c in profile["columns"]
+    ]
+    return [
+        Section("The data", text, pictures=[(folder / "profile.png", "How large the sets are.")]),
+        Section("Columns", table=Table(["column", "kind", "of", "levels", "missing"], rows)),
+    ]
+
+
+def _settings(comparison: Comparison, candidates: dict[str, tuple[SetPredictor, str]]) -> Section:
+    rows: list[list[Cell]] = [
+        [name, (" ".join(repr(model).split()), "text")] for name, (model, _) in candidates.items()
+    ]
+    rows += [[name, (str(value), "text")] for name, value in comparison.settings.items()]
+    rows += [[name, (str(value), "text")] for name, value in comparison.versions.items()]
+    rows.append(["machine", (f"{platform.machine()}, {comparison.seconds:.0f} s", "text")])
+    return Section("Settings", table=Table(["what", "value"], rows))
