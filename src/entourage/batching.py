@@ -58,16 +58,28 @@ class Resident:
     sets : what to hold; its features already standardised
     device : where batches are wanted
     weights : one a set, optional
+    only : which sets, where their features are on disk
+    on_batch : standardises a batch, where their features are on disk
     """
 
-    def __init__(self, sets: Sets, device: torch.device, weights: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self,
+        sets: Sets,
+        device: torch.device,
+        weights: NDArray[Any] | None = None,
+        *,
+        only: NDArray[np.int64] | None = None,
+        on_batch: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         self.device = device
-        self.sizes = sets.sizes
-        self.uniform_size = sets.uniform_size
-        home = self._home(sets, device)
+        self.on_batch = on_batch
+        self.sizes = sets.sizes if only is None else sets.sizes[only]
+        self.uniform_size = None if sets.on_disk else sets.uniform_size
+        home = torch.device("cpu") if sets.on_disk else self._home(sets, device)
         self.objects = _tensor(sets.objects, home)
         self.targets = None if sets.targets is None else _tensor(sets.targets, home)
-        self.situation = None if sets.situation is None else _tensor(sets.situation, home)
+        situation = sets.situation if only is None or sets.situation is None else sets.situation[only]
+        self.situation = None if situation is None else _tensor(situation, home)
         self.weights = None if weights is None else _tensor(weights, home)
         self.home = home
         if self.uniform_size is not None:
@@ -75,7 +87,8 @@ class Resident:
             if self.targets is not None:
                 self.targets = self.targets.view(len(sets), self.uniform_size)
         else:
-            self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(home)
+            starts = sets.offsets[:-1] if only is None else sets.offsets[:-1][only]
+            self.starts = torch.from_numpy(starts.copy()).to(home)
             self.lengths = torch.from_numpy(self.sizes).to(home)
 
     def __len__(self) -> int:
@@ -98,7 +111,8 @@ class Resident:
             places = torch.arange(int(lengths.max()), device=self.home)
             mask = places < lengths[:, None]  # (n, m)
             rows = torch.where(mask, self.starts[chosen][:, None] + places, 0)
-            objects = self.objects[rows] * mask.unsqueeze(-1)
+            objects = self.objects[rows]
+            objects = (objects if self.on_batch is None else self.on_batch(objects)) * mask.unsqueeze(-1)
             targets = None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
         if self.situation is not None:
             shared = self.situation[chosen][:, None].expand(-1, objects.shape[1], -1)

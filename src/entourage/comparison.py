@@ -83,6 +83,7 @@ _IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it me
     "spearman": ("Spearman correlation", ""),
     "kendall_tau": ("Kendall's tau", ""),
     "ndcg": ("NDCG", ""),
+    "ndcg@10": ("NDCG@10", ""),
     "reciprocal_rank": ("reciprocal rank", ""),
     "expected_reciprocal_rank": ("expected reciprocal rank", ""),
     "average_precision": ("average precision", ""),

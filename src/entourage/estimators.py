@@ -37,6 +37,7 @@ from entourage.training import Outcome, Plan, checkpoint_file, train
 
 __all__ = ["ESTIMATORS", "Ranker", "fit_together", "load"]
 
+MOST_TO_HOLD_OUT = 20_000  # of sets on disk
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
 
 
@@ -220,7 +221,12 @@ class SetEstimator(SetPredictor):
         scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
-        data = Resident(standardise(sets[training]), device, None if weights is None else weights[training])
+        own = None if weights is None else weights[training]
+        if sets.on_disk:
+            situated = standardise.situations(sets)
+            data = Resident(situated, device, own, only=training, on_batch=standardise.on_batch)
+        else:
+            data = Resident(standardise(sets[training]), device, own)
         return _Start(
             sets=sets,
             weights=weights,
@@ -331,6 +337,7 @@ class SetEstimator(SetPredictor):
         if not self.validation or len(telling) < FEWEST_TO_HOLD_OUT:
             return np.arange(len(sets)), None
         count = min(max(1, round(self.validation * len(sets))), len(telling) - 1)
+        count = min(count, MOST_TO_HOLD_OUT) if sets.on_disk else count  # these are read into memory
         held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(telling)[:count])
         return np.setdiff1d(np.arange(len(sets)), held_out), held_out
 
@@ -374,7 +381,8 @@ class SetEstimator(SetPredictor):
         """Tell this run from any other: its data and everything that shapes it."""
         digest = hashlib.sha256()
         for array in (sets.objects, sets.offsets, sets.targets, sets.situation, weights):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+            content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
+            digest.update(content)
         settings = [
             repr(self.net),
             _loss_identity(self.loss),
@@ -404,7 +412,10 @@ class SetEstimator(SetPredictor):
 
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
         device = find_device(self.device)
-        data = Resident(self._standardise(sets), device)
+        if sets.on_disk:
+            data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
+        else:
+            data = Resident(self._standardise(sets), device)
         return predict_packed(self.scorer_.to(device), data).cpu().numpy()
 
     # --- keeping --------------------------------------------------------------------------------

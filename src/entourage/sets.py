@@ -213,6 +213,18 @@ class Sets:
         )
 
     @classmethod
+    def from_disk(
+        cls, objects: "np.memmap[Any, Any]", offsets: Index, targets: Floats | None, situation: Floats | None
+    ) -> "Sets":
+        """Make sets whose features stay on disk, as they are; see :mod:`entourage.data.on_disk`."""
+        return cls._trusted(objects, offsets, targets, situation)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the features are in a mapped file rather than in memory."""
+        return isinstance(self.objects, np.memmap)
+
+    @classmethod
     def _trusted(
         cls, objects: Floats, offsets: Index, targets: Floats | None, situation: Floats | None
     ) -> "Sets":

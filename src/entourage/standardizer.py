@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from entourage.sets import Sets
 
@@ -34,6 +36,11 @@ class Standardizer:
             return cls(*zip(*((np.zeros(p.shape[1]), np.ones(p.shape[1])) for p in parts), strict=True))
         means, scales = [], []
         for part in parts:
+            if isinstance(part, np.memmap):
+                mean, scale = _in_pieces(part)
+                means.append(mean)
+                scales.append(scale)
+                continue
             largest = np.abs(part).max(0).astype(np.float64)
             unit = part / np.where(largest > 0, largest, 1.0)  # so that no square overflows
             mean, spread = unit.mean(0), unit.std(0)
@@ -53,7 +60,26 @@ class Standardizer:
         with np.errstate(over="ignore"):  # beyond float32: infinite, and refused once it is scored
             return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
 
+    def situations(self, sets: Sets) -> Sets:
+        """Return the same sets with standardised situations, their objects as they are."""
+        situation = None if sets.situation is None else self._apply(sets.situation, 1)
+        return sets.with_features(sets.objects, situation)
+
+    def on_batch(self, objects: Tensor) -> Tensor:
+        """Standardise gathered objects, for sets whose features stay on disk."""
+        means, scales = (torch.from_numpy(values[0]) for values in (self.means, self.scales))
+        return ((objects.double() - means) / scales).float()
+
     @property
     def n_features(self) -> tuple[int, int]:
         """How many features objects have, and how many situations have."""
         return len(self.means[0]), len(self.means[1]) if len(self.means) > 1 else 0
+
+
+def _in_pieces(part: NDArray[Any], rows: int = 1 << 18) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and scale of features that are too many to hold, in two passes."""
+    pieces = [slice(start, start + rows) for start in range(0, len(part), rows)]
+    mean = sum(part[piece].sum(0, dtype=np.float64) for piece in pieces) / len(part)
+    square = sum(np.square(part[piece] - mean).sum(0) for piece in pieces) / len(part)
+    spread = np.sqrt(square)
+    return mean, np.where(spread > 1e-7 * np.abs(mean), spread, 1.0)

@@ -34,7 +34,9 @@ class Ranking:
                 f"set {i}, object {row - sets.offsets[i]} has {targets[row]:g}. "
                 "For relevance grades, larger = better, pass grades.max() - grades."
             )
-        if (targets.astype(np.float32) != targets)[~np.isnan(targets)].any():
+        with np.errstate(over="ignore"):
+            rounded = targets.astype(np.float32)
+        if (rounded != targets)[~np.isnan(targets)].any():
             for _, rows in sets.by_size():  # finer than float32 can tell: only their order counts
                 ranks = ranks_from_scores(-targets[rows], ~np.isnan(targets[rows]))
                 targets[rows] = np.where(ranks < 0, np.nan, ranks)

@@ -5,6 +5,7 @@ together. What the training table taught is a `TableEncoder`: which columns are 
 stands for missing values, and the levels of categories.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ __all__ = [
     "arrow_table",
     "group_rows",
     "groups_of",
+    "learn_columns",
     "sets_from_frame",
 ]
 
@@ -145,6 +147,7 @@ class TableEncoder:
         situation: list[str] | None = None,
         ignore: list[str] | None = None,
         codes: bool = False,
+        learn: Callable[[str, str, bool], Column] | None = None,
     ) -> Self:
         """Learn from a training table what its columns are.
 
@@ -158,6 +161,7 @@ class TableEncoder:
         ignore : columns that are no features
         codes : whether a category of more than 32 levels becomes the number of its level, for a net to learn a
             vector for each (`categories`); otherwise the rarer ones share a column
+        learn : learns a column by its name, role and ``codes``, where the frame holds no rows itself
         """
         check_choice("target_kind", target_kind, TARGET_KINDS)
         table = arrow_table(frame)
@@ -181,8 +185,9 @@ class TableEncoder:
                 )
         if not chosen and not situation:
             raise DataError("No column is left to learn from: a table needs at least one feature.")
-        columns = [_learn_column(table, name, "object", codes) for name in chosen]
-        columns += [_learn_column(table, name, "situation", codes=False) for name in situation]
+        learn = learn or (lambda name, role, codes: learn_columns(table, [name], role, codes)[0])
+        columns = [learn(name, "object", codes) for name in chosen]
+        columns += [learn(name, "situation", False) for name in situation]
         useful = [column for column in columns if column.width]
         if not any(column.role == "object" for column in useful):
             raise DataError(
@@ -375,6 +380,11 @@ def _kind(column: pa.ChunkedArray, name: str) -> str:
     raise DataError(
         f"Column {name!r} holds {kind}, which is no feature; numbers, booleans and text are. Leave it out."
     )
+
+
+def learn_columns(table: pa.Table, names: list[str], role: str, codes: bool) -> list[Column]:
+    """Learn what columns of a table are."""
+    return [_learn_column(table, name, role, codes) for name in names]
 
 
 def _learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
