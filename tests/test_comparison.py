@@ -19,6 +19,7 @@ from entourage.comparison import (
     default_candidates,
     sign_flip_p_value,
     verdict,
+    widening_of,
 )
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.errors import DataError, ParameterError, TrainingError
@@ -221,7 +222,11 @@ def test_inner_folds_choose_and_not_the_outer_ones():
     assert found.differences == pytest.approx(by_hand)
     assert found.gain == pytest.approx(by_hand.mean())
     assert found.p_value == sign_flip_p_value(by_hand)
-    assert found.interval == bootstrap_interval(by_hand)
+    low, high = bootstrap_interval(by_hand)
+    wide = np.sqrt(1 + 4 / 3) if len(found.chosen) == 4 else np.sqrt(1 + 3 / 2)  # of four folds, or of three
+    assert found.interval == pytest.approx(
+        (found.gain - wide * (found.gain - low), found.gain + wide * (high - found.gain))
+    )
 
 
 def test_one_inner_split_holds_out_a_fifth():
@@ -282,7 +287,7 @@ def test_groups_widen_the_interval_where_their_sets_are_alike():
     mine = found.intervals["linear"]["ranking_accuracy"]
     assert mine[1] - mine[0] > 1.5 * (high - low)
     assert found.n_groups == 15
-    assert found.p_value == sign_flip_p_value(found.differences, groups)
+    assert found.p_value == sign_flip_p_value(found.differences, groups, widening=widening_of(3))
 
 
 def test_a_loss_is_gained_by_lowering_it():
@@ -417,3 +422,12 @@ def test_an_error_in_a_fit_names_its_candidate():
 
     with pytest.raises(TrainingError, match="bad one, fold 1: It went wrong"):
         compare(SETS, PAIR | {"bad one": (Failing(), "context-free")})
+
+
+def test_a_wider_hypothesis_is_harder_to_reject():
+    differences = np.random.default_rng(0).normal(0.2, 1, 100)
+    plain, wide = (sign_flip_p_value(differences, widening=w) for w in (1.0, 1.5))
+    assert plain < wide
+    # of the 8 flips of (1, 2, 3), sums 6 and, widened by 1.5, also 4 reach 6
+    assert sign_flip_p_value([1.0, 2.0, 3.0], widening=1.5) == 2 / 8
+    assert widening_of(2) == pytest.approx(np.sqrt(3))

@@ -9,13 +9,13 @@ What the test takes for granted, and what it doesn't see:
 
 - The units (sets, or groups where they are given) are independent. Sets of one user, season or query are
   not: give ``groups``.
-- Per-set differences of different folds come from models that share most of their training data, so they
-  are not quite independent, and no estimate of the variance of a cross-validation is unbiased (Bengio
-  and Grandvalet, 2004). Neither the interval nor the p-value is corrected for that: strictly, they speak
-  of these fitted models on new sets, not of models fitted anew to other data. What speaks for the test
-  all the same is that where context doesn't matter, a model that looks for it does on average a little
-  worse, which makes the one-sided test careful; ``benchmarks/verdict.py`` measures how often it is
-  wrong.
+- Per-set differences of one fold come from one pair of fitted models, of which one may be better by the
+  luck of its training, and models of different folds share most of their training data. Taken as
+  independent, the differences seem surer than they are: on 195 simulated data sets without any effect
+  of context, an uncorrected test found one in 17. Interval and p-value are therefore widened as Nadeau
+  and Bengio (2003) propose: the variance of the mean is taken to be
+  :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
+  standard error half as large again. ``benchmarks/verdict.py`` measures how often the verdict is wrong.
 - A gain means that these models do better with context than those do without. Where the context-free
   candidates are weaker for other reasons, a smaller net or another loss, context can seem to matter: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
@@ -62,6 +62,7 @@ __all__ = [
     "default_candidates",
     "sign_flip_p_value",
     "verdict",
+    "widening_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -213,6 +214,8 @@ def compare(
     def interval(of: Floats) -> tuple[float, float]:
         return bootstrap_interval(of, groups, level=level, **drawing)
 
+    gain, widening = _mean([differences]), widening_of(folds)
+    low, high = interval(differences)
     return Comparison(
         metric=metric,
         kinds={name: kind for name, (_, kind) in candidates.items()},
@@ -220,9 +223,9 @@ def compare(
         means={name: {m: _mean([values[name][m]]) for m in names} for name in candidates},
         intervals={name: {m: interval(values[name][m]) for m in names} for name in candidates},
         chosen=chosen,
-        gain=_mean([differences]),
-        interval=interval(differences),
-        p_value=sign_flip_p_value(differences, groups, **drawing),
+        gain=gain,
+        interval=(gain - widening * (gain - low), gain + widening * (high - gain)),
+        p_value=sign_flip_p_value(differences, groups, widening=widening, **drawing),
         level=level,
         n_sets=len(kept),
         n_groups=None if labels is None else len(np.unique(labels)),
@@ -425,11 +428,25 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def widening_of(folds: int) -> float:
+    r"""Return by how much the standard error of a mean over ``folds`` is larger than if its sets were independent.
+
+    :math:`\sqrt{1 + n_\mathrm{test} / n_\mathrm{train} \cdot k} = \sqrt{1 + k / (k - 1)}` (Nadeau and Bengio, 2003).
+
+    Examples
+    --------
+    >>> widening_of(5)
+    1.5
+    """
+    return math.sqrt(1 + folds / (folds - 1))
+
+
 def sign_flip_p_value(
     differences: ArrayLike,
     clusters: ArrayLike | None = None,
     *,
     alternative: str = "greater",
+    widening: float = 1.0,
     resamples: int = 2000,
     random_state: Seed = 0,
 ) -> float:
@@ -448,6 +465,8 @@ def sign_flip_p_value(
     differences : one a set; NaN is left out
     clusters : one label a set, optional
     alternative : {"greater", "two-sided"}
+    widening : how much wider than the flipped sums those of the hypothesis are, for units that are not quite
+        independent; see :func:`widening_of`
     random_state : seed or Generator
 
     Examples
@@ -468,7 +487,7 @@ def sign_flip_p_value(
     observed -= 1e-9 * np.abs(sums).sum()  # sums in another order round otherwise: equal is reached
 
     def reached(signs: NDArray[Any]) -> int:
-        totals = (2.0 * signs - 1.0) @ sums
+        totals = widening * ((2.0 * signs - 1.0) @ sums)
         return int(((np.abs(totals) if two_sided else totals) >= observed).sum())
 
     if count <= ENUMERATED:
