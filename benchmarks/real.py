@@ -2,7 +2,8 @@
 
 F1 (learnt from the seasons 2000 to 2018, judged on 2019 and later) and MQ2008 (five folds). Settings are chosen by
 three inner folds of the training part (seasons are not parted) in at most ``--trials`` trials or ``--seconds`` for
-each model; nets train 800 steps. Rows are kept in ``results/real.jsonl`` as they come.
+each model. For nets, how long and how large is searched as well, since so little data is soon learnt by heart.
+Rows are kept in ``results/real.jsonl`` as they come.
 """
 
 import argparse
@@ -23,11 +24,17 @@ from entourage.data import Sets
 from entourage.data.letor import load_letor
 from entourage.data.long_files import load_f1
 from entourage.metrics import METRICS
+from entourage.spaces import Choice, Whole, space_of
 from entourage.tuning import tune
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ["ERR", "RankSVM", "RankBoost", "LambdaMART", "RankNet", "ListNet", "FETA-Net", "FATE-Net"]
 SHOWN = {"f1": ["ranking_accuracy", "kendall_tau"], "mq2008": ["ndcg@10", "ranking_accuracy"]}
+SMALL_DATA = {
+    "steps": Choice((75, 150, 300, 600)),
+    "net__width": Choice((8, 16, 32, 64, 128)),
+    "net__depth": Whole(0, 2),
+}
 CHOSEN_BY = {"f1": "ranking_accuracy", "mq2008": "ndcg@10"}
 
 
@@ -46,13 +53,15 @@ def run(data: Path, task: str, fold: int, name: str, trials: int, seconds: float
     torch.set_num_threads(1)
     train, test, groups = parts(data, task, fold)
     model = MODELS[name](fold)
+    space = space_of(model)
     if name.endswith("Net"):
-        model.set_params(steps=800, batch_size=64, device="cpu")
+        model.set_params(steps=300, batch_size=64, device="cpu", net__width=32)
+        space = space | SMALL_DATA
     if name == "ListNet":
         model.set_params(loss="plackett_luce")  # top-3 ListNet is cubic in the size of the set
     start = time.perf_counter()
     chosen = {"metric": CHOSEN_BY[task], "groups": groups, "random_state": fold}
-    found = tune(model, train, trials=trials, seconds=seconds, **chosen)
+    found = tune(model, train, space=space, trials=trials, seconds=seconds, **chosen)
     tuned = time.perf_counter()
     model.set_params(**found.params).fit(train)
     scores = model.predict_scores(test)

@@ -223,10 +223,9 @@ def test_inner_folds_choose_and_not_the_outer_ones():
     assert found.gain == pytest.approx(by_hand.mean())
     assert found.p_value == sign_flip_p_value(by_hand)
     low, high = bootstrap_interval(by_hand)
-    wide = np.sqrt(1 + 4 / 3) if len(found.chosen) == 4 else np.sqrt(1 + 3 / 2)  # of four folds, or of three
-    assert found.interval == pytest.approx(
-        (found.gain - wide * (found.gain - low), found.gain + wide * (high - found.gain))
-    )
+    wide = np.sqrt(1 + 4 / 3)  # of four folds
+    ends = found.gain - wide * (found.gain - low), found.gain + wide * (high - found.gain)
+    assert found.interval == pytest.approx(ends)
 
 
 def test_one_inner_split_holds_out_a_fifth():

@@ -83,3 +83,40 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(DataError, match="can't be read as parquet"):
         fit_encoder(tmp_path / "no.parquet", set_id="race", target="place")
+
+
+def test_the_command_lays_out_and_learns(tmp_path, capsys):
+    from tests.test_tables import run
+
+    write_table(tmp_path / "t.parquet", make_table())
+    roles = (
+        "--set-id",
+        "race",
+        "--target",
+        "place",
+        "--situation",
+        "laps",
+        "--steps",
+        "5",
+        "--device",
+        "cpu",
+    )
+    common = (
+        "fit",
+        tmp_path / "t.parquet",
+        *roles,
+        "-o",
+        tmp_path / "m.entourage",
+        "--on-disk",
+        tmp_path / "d",
+    )
+    code, _, err = run(capsys, *common)
+    assert code == 2
+    assert "name the model" in err
+    code, out, _ = run(capsys, *common, "--model", "fate")
+    assert code == 0
+    assert "MB of memory" in " ".join(out.split())
+    code, _, _ = run(
+        capsys, "predict", tmp_path / "m.entourage", tmp_path / "t.parquet", "-o", tmp_path / "o.csv"
+    )
+    assert code == 0

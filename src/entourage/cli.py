@@ -206,6 +206,15 @@ TablePath = Annotated[
 ModelPath = Annotated[Path, typer.Argument(help="A model file.")]
 
 
+def own_memory() -> float:
+    """Return the megabytes this process holds beside mapped files, which the system can take back."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+    except (OSError, IndexError, ValueError):  # not Linux
+        return float("nan")
+
+
 def _settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
     settings: dict[str, Any] = {"device": device, "random_state": seed}
     return settings if steps is None else settings | {"steps": steps}
@@ -257,6 +266,13 @@ def fit(
     steps: Steps = None,
     device: Device = "auto",
     seed: Seed = 0,
+    on_disk: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder in which to lay out the features of a Parquet table that is larger than memory; "
+            "the rows of a set must stand together."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn to rank from a long table: one row an object, a column for its set, features, a target.
@@ -267,9 +283,36 @@ def fit(
 
     entourage fit races.csv --set-id race --target place -o races.entourage
     """
-    from entourage.tabular import choose_net, fit_table, ranker_for
+    from entourage.tabular import choose_net, fit_on_disk, fit_table, ranker_for
 
     console = Console(stderr=as_json)
+    if on_disk is not None:
+        if model == "auto":
+            raise UserError("With --on-disk, name the model: --model fate, feta or context_free.")
+        ranker = ranker_for(model, **_settings(device, seed, steps), verbose=Console(stderr=True).is_terminal)
+        with Progress(console=Console(stderr=True)) as bar:
+            line = bar.add_task("laying out", total=None)
+            sets = fit_on_disk(
+                table,
+                on_disk,
+                ranker,
+                lambda done, total: bar.update(line, completed=done, total=total),
+                set_id=set_id,
+                target=target,
+                target_kind=target_kind,
+                features=feature,
+                situation=situation,
+                ignore=ignore,
+                codes=True,
+            )
+        ranker.save(out)
+        size = sum(file.stat().st_size for file in on_disk.iterdir())
+        console.print(
+            f"{model}, learnt from {len(sets):,} sets of {len(sets.objects):,} objects; {size / 1e6:,.0f} MB on "
+            f"disk, {own_memory():,.0f} MB of memory of its own at the end"
+        )
+        console.print(f"Model: {out}", soft_wrap=True)
+        return
     frame, encoder, packed, _ = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, None
     )

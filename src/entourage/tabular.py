@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from entourage.data.on_disk import fit_encoder, write_sets
 from entourage.data.tables import PackedTable, TableEncoder, arrow_table
 from entourage.errors import DataError, UserError, check_choice
 from entourage.estimators import Ranker, SetEstimator
@@ -25,6 +26,7 @@ __all__ = [
     "describe",
     "encoder_of",
     "evaluate_table",
+    "fit_on_disk",
     "fit_table",
     "influence",
     "predict_table",
@@ -92,6 +94,26 @@ def fit_table(frame: Any, encoder: TableEncoder, model: Ranker) -> PackedTable:
         raise KeyboardInterrupt
     model.table_ = encoder.to_json()
     return packed
+
+
+def fit_on_disk(
+    path: Any,
+    folder: Any,
+    model: Ranker,
+    on_rows: Callable[[int, int], None] = lambda done, total: None,
+    **roles: Any,
+) -> Sets:
+    """Fit a ranker to a Parquet file that need not fit into memory; its features are laid out in ``folder``.
+
+    The rows of a set must stand together. ``roles`` are those of `TableEncoder.fit`.
+    """
+    encoder = fit_encoder(path, **roles)
+    sets = write_sets(path, folder, encoder, on_rows)
+    model.set_params(categories=encoder.categories or None).fit(sets)
+    if model.interrupted_:
+        raise KeyboardInterrupt
+    model.table_ = encoder.to_json()
+    return sets
 
 
 def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
