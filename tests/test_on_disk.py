@@ -86,7 +86,7 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
 
 
 def test_the_command_lays_out_and_learns(tmp_path, capsys):
-    from tests.test_tables import run
+    from test_tables import run
 
     write_table(tmp_path / "t.parquet", make_table())
     roles = (
