@@ -36,3 +36,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1e9,
 }
+
+# several classes have a field of one name, such as sets: a mention of it in a docstring need not say which
+suppress_warnings = [*globals().get("suppress_warnings", []), "ref.python"]
