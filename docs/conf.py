@@ -38,4 +38,4 @@ sphinx_gallery_conf = {
 }
 
 # several classes have a field of one name, such as sets: a mention of it in a docstring need not say which
-suppress_warnings = [*globals().get("suppress_warnings", []), "ref.python"]
+suppress_warnings = ["ref.python"]
