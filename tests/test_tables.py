@@ -278,6 +278,15 @@ def test_predictions_joined_row_by_row_are_those_of_the_sets(model, tmp_path):
         assert sorted(mine, key=lambda row: -row["score"]) == sorted(mine, key=lambda row: row["rank"])
 
 
+def test_a_column_of_the_same_name_is_kept(model):
+    table = long_table(seed=1).rename_columns(["race", "x", "note", "rank"])
+    predicted = predict_table(model, table)
+    assert predicted.column_names[-2:] == ["score", "predicted_rank"]
+    assert predicted["rank"].equals(table["rank"])
+    with pytest.raises(DataError, match="'predicted_rank' already"):
+        predict_table(model, predicted.drop_columns(["score"]))
+
+
 def test_evaluation_agrees_with_the_estimators_score(model):
     table = long_table(seed=2)
     result = evaluate_table(model, table)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from entourage import __version__
 from entourage.errors import UserError
+from entourage.files import check_output
 
 __all__ = ["app", "main"]
 
@@ -285,6 +286,7 @@ def fit(
     """
     from entourage.tabular import choose_net, fit_on_disk, fit_table, ranker_for
 
+    check_output(out)
     console = Console(stderr=as_json)
     if on_disk is not None:
         if model == "auto":
@@ -369,6 +371,7 @@ def predict(
     from entourage.data.table_files import read_table, write_table
     from entourage.tabular import encoder_of, predict_table
 
+    check_output(out)
     fitted = load(model).set_params(device=device)
     encoder_of(fitted, model)
     predicted = predict_table(fitted, read_table(table))
@@ -460,6 +463,7 @@ def tune(
     from entourage.tabular import fit_table, ranker_for
     from entourage.tuning import tune as search
 
+    check_output(out)
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group
     )
@@ -530,6 +534,7 @@ def compare(
 
     if report is not None:
         require_report()
+        check_output(report)
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
     )

@@ -6,7 +6,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replacing", "write_atomically"]
+from entourage.errors import UserError
+
+__all__ = ["check_output", "replacing", "write_atomically"]
 
 
 @contextlib.contextmanager
@@ -24,6 +26,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """See, before any long work, that a file can be written there."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise UserError(f"{path} can't be written: there is no folder {folder}. Make it first.")
+    if Path(path).is_dir():
+        raise UserError(f"{path} can't be written: it is a folder. Name a file.")
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{path} can't be written: the folder {folder} is read-only. Name another one.")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

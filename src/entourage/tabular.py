@@ -127,18 +127,21 @@ def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
 
 
 def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
-    """Return the table with two columns more, score and rank (0 = best), its rows in the order they came."""
+    """Return the table with two columns more, score and rank (0 = best), its rows in the order they came.
+
+    Where the table has such a column itself, the new one is called predicted_score or predicted_rank.
+    """
     table = arrow_table(frame)
     packed = encoder_of(model)(table, with_target=False)
-    for name in ("score", "rank"):
-        if name in table.column_names:
+    scores, ranks = model.predict_scores(packed.sets), model.predict(packed.sets)
+    for name, values in (("score", scores), ("rank", ranks)):
+        free = [n for n in (name, f"predicted_{name}") if n not in table.column_names]
+        if not free:
             raise DataError(
-                f"The table has a column {name!r} already; rename it, since the prediction adds one."
+                f"The table has columns {name!r} and 'predicted_{name}' already; rename one of them."
             )
-    scores = model.predict_scores(packed.sets)
-    ranks = model.predict(packed.sets)
-    table = table.append_column("score", pa.array(packed.in_rows(scores)))
-    return table.append_column("rank", pa.array(packed.in_rows(ranks)))
+        table = table.append_column(free[0], pa.array(packed.in_rows(values)))
+    return table
 
 
 def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
