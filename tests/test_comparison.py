@@ -11,18 +11,11 @@ import torch
 
 from entourage import FATE, FETA, ContextFree, Ranker, comparison
 from entourage.baselines import RandomRanker, RankSVM
-from entourage.comparison import (
-    KINDS,
-    Alone,
-    bootstrap_interval,
-    compare,
-    default_candidates,
-    sign_flip_p_value,
-    verdict,
-    widening_of,
-)
+from entourage.comparison import KINDS, compare, default_candidates, verdict
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.errors import DataError, ParameterError, TrainingError
+from entourage.intervals import bootstrap_interval, sign_flip_p_value, widening_of
+from entourage.nets.alone import Alone
 from entourage.tuning import fold_indices
 
 X, RANKS = make_hypervolume(n_sets=60, random_state=0)
