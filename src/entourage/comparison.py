@@ -19,8 +19,9 @@ What the test takes for granted, and what it doesn't see:
 - A gain means that these models do better with context than those do without. Where the context-free
   candidates are weaker for other reasons, a smaller net or another loss, context can seem to matter: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
-  context-dependent net should meet its twin, :class:`~entourage.nets.alone.Alone`: the same net with the same weights, in
-  which the company of an object is the object itself. The default candidates include those twins.
+  context-dependent net should meet its twin, :class:`~entourage.nets.alone.Alone`: the same net with the
+  same weights, in which the company of an object is the object itself. The default candidates include
+  those twins.
 """
 
 import importlib.util
@@ -271,8 +272,8 @@ def default_candidates(n_sets: int) -> dict[str, tuple[SetPredictor, str]]:
 
     Context-free are a linear model (RankSVM: convex, so that nothing hangs on a seed or on the number of
     steps), a net, LambdaMART where LightGBM is installed, and the twins of FATE and of FETA: the same
-    nets under the same loss, to which every object is shown :class:`~entourage.nets.alone.Alone`. What FATE and FETA are worth
-    more than their twins is then worth of context, not of a larger net.
+    nets under the same loss, to which every object is shown :class:`~entourage.nets.alone.Alone`. What FATE
+    and FETA are worth more than their twins is then worth of context, not of a larger net.
 
     Nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at least, below
     which they hardly leave their start, and for 4,000 at most, the default of :class:`entourage.Ranker`.
