@@ -90,6 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--task", choices=["f1", "mq2008"], action="append")
+    parser.add_argument("--model", choices=NAMES, action="append")
     parser.add_argument("--trials", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
@@ -101,7 +102,7 @@ def main() -> None:
         (task, fold, name)
         for task in args.task or ["f1", "mq2008"]
         for fold in range(1 if task == "f1" else 5)
-        for name in NAMES
+        for name in args.model or NAMES
         if (task, fold, name) not in done
     ]
     with ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn")) as pool:

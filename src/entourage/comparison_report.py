@@ -79,7 +79,7 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
         "training part alone; the gain is the mean of what the first does better than the second on the sets of the "
         f"fold. The line is its {level} interval (paired bootstrap over "
         f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
-        "sign-flip test.",
+        "sign-flip test. Both are widened for what the folds share (Nadeau and Bengio, 2003).",
         pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
     )
 
