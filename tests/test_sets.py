@@ -204,7 +204,7 @@ WRONG = [
     (lambda: Sets.of(np.zeros((2, 2, 1)), [[0, 1], [0]]), ShapeError, "Set 1 has 2 objects but 1 targets"),
     (lambda: Sets.of(np.zeros((1, 2, 1)), [["a", "b"]]), DataError, "Targets need numbers"),
     (lambda: Sets.of(np.zeros((1, 2, 1), dtype=complex)), DataError, "real numbers"),
-    (lambda: Sets.of(np.zeros((3, 2)).view(Table)), ShapeError, "table.groupby"),
+    (lambda: Sets.of(np.zeros((3, 2)).view(Table)), ShapeError, "Sets.from_frame"),
     (lambda: Sets(np.zeros((5, 1)), [0, 2.5, 5]), ShapeError, "whole numbers"),
     (lambda: Sets.concatenate([]), DataError, "nothing to join"),
     (lambda: Sets(np.zeros((3, 1)), [0, 2]), ShapeError, "run from 0 to 2"),

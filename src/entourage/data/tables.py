@@ -318,7 +318,7 @@ def sets_from_frame(
     --------
     >>> table = pa.table({"race": [1, 1, 2, 2], "age": [31, 24, 28, 40], "place": [1, 2, 2, 1]})
     >>> sets_from_frame(table, set_id="race", target="place")
-    Sets(2 sets of 2 objects, 1 features, targets)
+    Sets(2 sets of 2 objects, 1 feature, targets)
     """
     encoder = TableEncoder.fit(
         frame, set_id=set_id, target=target, target_kind=target_kind, features=features, situation=situation
