@@ -172,10 +172,17 @@ class Sets:
         target_kind : "rank" (smaller is better), "relevance" (larger is better) or "choice" (0 or 1)
         features : columns of the objects; by default all others
         situation : columns that say something of the set as a whole
-        """
-        from entourage.data.tables import sets_from_frame
 
-        return sets_from_frame(
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"race": [1, 1, 2, 2], "age": [31, 24, 28, 40], "place": [1, 2, 2, 1]})
+        >>> Sets.from_frame(table, set_id="race", target="place")
+        Sets(2 sets of 2 objects, 1 feature, targets)
+        """
+        from entourage.data.tables import TableEncoder
+
+        encoder = TableEncoder.fit(
             frame,
             set_id=set_id,
             target=target,
@@ -183,6 +190,7 @@ class Sets:
             features=features,
             situation=situation,
         )
+        return encoder(frame).sets
 
     def to_frame(self, feature_names: Sequence[str] | None = None) -> Any:
         """Return a long Arrow table: set, the features, and the target where there is one."""

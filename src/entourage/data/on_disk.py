@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from entourage.data.tables import Column, TableEncoder, learn_columns
+from entourage.data.tables import Column, TableEncoder, learn_column
 from entourage.errors import DataError
 from entourage.files import write_atomically
 from entourage.sets import Sets
@@ -29,7 +29,7 @@ def fit_encoder(path: str | os.PathLike[str], **roles: Any) -> TableEncoder:
     empty = file.schema_arrow.empty_table()
 
     def learn(name: str, role: str, codes: bool) -> Column:
-        return learn_columns(parquet.read_table(path, columns=[name]), [name], role, codes)[0]
+        return learn_column(parquet.read_table(path, columns=[name]), name, role, codes)
 
     return TableEncoder.fit(empty, **roles, learn=learn)
 
@@ -79,8 +79,7 @@ def write_sets(
     shared = [s for s in situations if s is not None]
     np.save(target / "sizes.npy", np.concatenate(sizes))
     if known:
-        best = np.concatenate(known)
-        np.save(target / "targets.npy", best)
+        np.save(target / "targets.npy", np.concatenate(known))
     if shared:
         np.save(target / "situation.npy", np.concatenate(shared))
     content = {"features": len(encoder.feature_names), "targets": bool(known), "situation": bool(shared)}

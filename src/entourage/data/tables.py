@@ -25,8 +25,7 @@ __all__ = [
     "arrow_table",
     "group_rows",
     "groups_of",
-    "learn_columns",
-    "sets_from_frame",
+    "learn_column",
 ]
 
 TARGET_KINDS = ("rank", "relevance", "choice")
@@ -185,7 +184,7 @@ class TableEncoder:
                 )
         if not chosen and not situation:
             raise DataError("No column is left to learn from: a table needs at least one feature.")
-        learn = learn or (lambda name, role, codes: learn_columns(table, [name], role, codes)[0])
+        learn = learn or (lambda name, role, codes: learn_column(table, name, role, codes))
         columns = [learn(name, "object", codes) for name in chosen]
         columns += [learn(name, "situation", False) for name in situation]
         useful = [column for column in columns if column.width]
@@ -303,29 +302,6 @@ class _Place:
         return self.of_packed(int(np.flatnonzero(self.order == row)[0]))
 
 
-def sets_from_frame(
-    frame: Any,
-    *,
-    set_id: str,
-    target: str | None = None,
-    target_kind: str = "rank",
-    features: list[str] | None = None,
-    situation: list[str] | None = None,
-) -> Sets:
-    """Make sets of a long table; see `TableEncoder.fit`, which also keeps what is needed for further tables.
-
-    Examples
-    --------
-    >>> table = pa.table({"race": [1, 1, 2, 2], "age": [31, 24, 28, 40], "place": [1, 2, 2, 1]})
-    >>> sets_from_frame(table, set_id="race", target="place")
-    Sets(2 sets of 2 objects, 1 feature, targets)
-    """
-    encoder = TableEncoder.fit(
-        frame, set_id=set_id, target=target, target_kind=target_kind, features=features, situation=situation
-    )
-    return encoder(frame).sets
-
-
 def groups_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     """Return a number for the group of each set, from a column that is the same for all rows of a set."""
     table = arrow_table(frame)
@@ -382,12 +358,8 @@ def _kind(column: pa.ChunkedArray, name: str) -> str:
     )
 
 
-def learn_columns(table: pa.Table, names: list[str], role: str, codes: bool) -> list[Column]:
-    """Learn what columns of a table are."""
-    return [_learn_column(table, name, role, codes) for name in names]
-
-
-def _learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
+def learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
+    """Learn what a column of a table is."""
     values = table.column(name)
     kind = _kind(values, name)
     if kind == "empty":
