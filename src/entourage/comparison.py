@@ -12,7 +12,8 @@ What the test takes for granted, and what it doesn't see:
 - Per-set differences of one fold come from one pair of fitted models, of which one may be better by the
   luck of its training, and models of different folds share most of their training data. Taken as
   independent, the differences seem surer than they are: on 195 simulated data sets without any effect
-  of context (``benchmarks/results/verdict-uncorrected.json``), an uncorrected test found one in 17. Interval and p-value are therefore widened as Nadeau
+  of context (``benchmarks/results/verdict-uncorrected.json``),
+  an uncorrected test found one in 17. Interval and p-value are therefore widened as Nadeau
   and Bengio (2003) propose: the variance of the mean is taken to be
   :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
   standard error half as large again. ``benchmarks/verdict.py`` measures how often the verdict is wrong.

@@ -377,6 +377,10 @@ def learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
         most = MOST_LEVELS if len(levels) <= MOST_LEVELS else MOST_LEVELS - 1
         return Column(name, "category", role, levels=levels[:most], rest=len(levels) > most)
     numbers = _numbers(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(numbers.mean()) if len(numbers) else float("nan")
+    if abs(mean) <= np.finfo(np.float32).max and np.isfinite(mean):  # then all are there, in one pass
+        return Column(name, kind, role, fill=mean)
     there = ~np.isnan(numbers)
     finite = np.abs(numbers) <= np.finfo(np.float32).max  # others are refused when they are encoded
     if not there.any():
@@ -429,7 +433,9 @@ def _encode_column(table: pa.Table, column: Column, place: _Place) -> NDArray[np
     with np.errstate(over="ignore"):  # looked at next
         filled = numbers.astype(np.float32)
     missing = np.zeros(len(numbers), dtype=bool)
-    if not np.isfinite(filled).all():
+    with np.errstate(invalid="ignore"):
+        total = filled.sum(dtype=np.float64)  # finite only where all are: one pass, no temporary
+    if not np.isfinite(total):
         missing = np.isnan(numbers)
         filled[missing] = column.fill
         wrong = ~np.isfinite(filled)
