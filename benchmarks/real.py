@@ -2,7 +2,8 @@
 
 F1 (learnt from the seasons 2000 to 2018, judged on 2019 and later) and MQ2008 (five folds). Settings are chosen by
 three inner folds of the training part (seasons are not parted) in at most ``--trials`` trials or ``--seconds`` for
-each model. For nets, how long and how large is searched as well, since so little data is soon learnt by heart.
+each model. The declared spaces of the nets have more dimensions than such a budget can search: here it is how
+large the net is (a linear one too), how long and how fast it learns, its weight decay and its loss.
 Rows are kept in ``results/real.jsonl`` as they come.
 """
 
@@ -24,17 +25,20 @@ from entourage.data import Sets
 from entourage.data.letor import load_letor
 from entourage.data.long_files import load_f1
 from entourage.metrics import METRICS
-from entourage.spaces import Choice, Whole, space_of
+from entourage.spaces import Choice, Real, Space, Whole, space_of
 from entourage.tuning import tune
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ["ERR", "RankSVM", "RankBoost", "LambdaMART", "RankNet", "ListNet", "FETA-Net", "FATE-Net"]
 SHOWN = {"f1": ["ranking_accuracy", "kendall_tau"], "mq2008": ["ndcg@10", "ranking_accuracy"]}
-SMALL_DATA = {
+NET_SPACE: Space = {
     "steps": Choice((75, 150, 300, 600)),
-    "net__width": Choice((8, 16, 32, 64, 128)),
+    "net__width": Choice((8, 16, 32, 64)),
     "net__depth": Whole(0, 2),
+    "learning_rate": Real(3e-4, 3e-2, log=True),
+    "weight_decay": Choice((0.01, 0.1, 1.0)),
 }
+LOSS_SPACE: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
 CHOSEN_BY = {"f1": "ranking_accuracy", "mq2008": "ndcg@10"}
 
 
@@ -55,8 +59,8 @@ def run(data: Path, task: str, fold: int, name: str, trials: int, seconds: float
     model = MODELS[name](fold)
     space = space_of(model)
     if name.endswith("Net"):
-        model.set_params(steps=300, batch_size=64, device="cpu", net__width=32)
-        space = space | SMALL_DATA
+        model.set_params(steps=300, batch_size=32, device="cpu", net__width=32)
+        space = NET_SPACE | (LOSS_SPACE if name in ("FETA-Net", "FATE-Net") else {})
     if name == "ListNet":
         model.set_params(loss="plackett_luce")  # top-3 ListNet is cubic in the size of the set
     start = time.perf_counter()
@@ -91,8 +95,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--task", choices=["f1", "mq2008"], action="append")
     parser.add_argument("--model", choices=NAMES, action="append")
-    parser.add_argument("--trials", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=RESULTS / "real.jsonl")
     args = parser.parse_args()

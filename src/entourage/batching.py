@@ -1,23 +1,38 @@
 """Sets on the device: packed tensors, batches gathered from them, and scoring in bounded memory."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress
 from torch import Tensor
 
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
 from entourage.sets import Sets, plan_batches
 
-__all__ = ["Batch", "Resident", "find_device", "predict_packed"]
+__all__ = ["Batch", "Resident", "SubsetResident", "find_device", "predict_packed", "progress_bar"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
 BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
 SCORE_OBJECTS = 2**14  # objects scored at a time
+DRAWN_KEYS = 2**22  # random numbers held while sub-sets are drawn
+
+
+@contextlib.contextmanager
+def progress_bar(what: str, total: int, visible: bool) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar on the error stream, gone when it is done; what comes is told how much more was done."""
+    if not visible:
+        yield None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(what, total=total)
+        yield lambda more: progress.advance(bar, more)
 
 
 def find_device(device: str) -> torch.device:
@@ -111,9 +126,19 @@ class Resident:
             places = torch.arange(int(lengths.max()), device=self.home)
             mask = places < lengths[:, None]  # (n, m)
             rows = torch.where(mask, self.starts[chosen][:, None] + places, 0)
-            objects = self.objects[rows]
-            objects = (objects if self.on_batch is None else self.on_batch(objects)) * mask.unsqueeze(-1)
-            targets = None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
+            objects, targets = self._gather(rows, mask)
+        return self._complete(objects, mask, targets, chosen)
+
+    def _gather(self, rows: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Take packed objects and their targets; 0 and NaN in the padding."""
+        objects = self.objects[rows]
+        objects = (objects if self.on_batch is None else self.on_batch(objects)) * mask.unsqueeze(-1)
+        return objects, None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
+
+    def _complete(
+        self, objects: Tensor, mask: Tensor | None, targets: Tensor | None, chosen: Tensor | slice
+    ) -> Batch:
+        """Join situations and weights to the objects of the chosen sets, and bring all to the device."""
         if self.situation is not None:
             shared = self.situation[chosen][:, None].expand(-1, objects.shape[1], -1)
             objects = torch.cat([objects, shared], dim=2)
@@ -140,8 +165,81 @@ class Resident:
         return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
 
     def _sets_in_batch(self, batch_size: int) -> int:
-        size = self.uniform_size or 1
-        return int(max(1, min(batch_size, BATCH_OBJECTS // size, BATCH_PAIRS // size**2)))
+        return _most_sets(batch_size, self.uniform_size or 1)
+
+
+class SubsetResident(Resident):
+    """Sets from which every batch takes sub-sets, drawn afresh.
+
+    Parameters
+    ----------
+    subset_sizes : the smallest and the largest size; a batch draws one. A set with fewer objects comes whole
+    per_set : how many sub-sets an epoch takes from each set
+    """
+
+    def __init__(
+        self,
+        sets: Sets,
+        device: torch.device,
+        weights: NDArray[Any] | None = None,
+        *,
+        subset_sizes: tuple[int, int],
+        per_set: int = 1,
+        only: NDArray[np.int64] | None = None,
+        on_batch: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__(sets, device, weights, only=only, on_batch=on_batch)
+        if self.uniform_size is not None:
+            self.objects = self.objects.flatten(0, 1)
+            self.targets = None if self.targets is None else self.targets.flatten()
+            self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(self.home)
+            self.uniform_size = None
+        self.subset_sizes, self.per_set = subset_sizes, per_set
+        self.padded = bool(self.sizes.min() < subset_sizes[1])
+
+    def n_batches(self, batch_size: int) -> int:
+        """How many batches an epoch has."""
+        return -(-len(self) * self.per_set // _most_sets(batch_size, self.subset_sizes[1]))
+
+    def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
+        """Draw the sub-sets of an epoch: for each batch the sets, then the places in them, -1 for padding."""
+        low, high = self.subset_sizes
+        order = rng.permutation(np.repeat(np.arange(len(self)), self.per_set))
+        step = _most_sets(batch_size, high)
+        batches = []
+        for start in range(0, len(order), step):
+            chosen = order[start : start + step]
+            places = _draw_places(self.sizes[chosen], int(rng.integers(low, high + 1)), rng)  # (n, m)
+            batches.append(torch.from_numpy(np.column_stack([chosen, places])).to(self.home))
+        return batches
+
+    def batch(self, chosen: Tensor | slice) -> Batch:
+        """Gather the sub-sets of a batch that `epoch` drew."""
+        if isinstance(chosen, slice):
+            raise ParameterError("Sub-sets are drawn by epoch(); a slice of the sets themselves isn't one.")
+        sets, places = chosen[:, 0], chosen[:, 1:]
+        mask = places >= 0
+        objects, targets = self._gather(torch.where(mask, self.starts[sets][:, None] + places, 0), mask)
+        return self._complete(objects, mask if self.padded else None, targets, sets)
+
+
+def _most_sets(batch_size: int, size: int) -> int:
+    """How many sets of a size go into a batch, so that it fits into memory."""
+    return int(max(1, min(batch_size, BATCH_OBJECTS // size, BATCH_PAIRS // size**2)))
+
+
+def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw m different places in each of n sets, all of them where there are no more: ``(n, m)``, -1 for padding."""
+    largest = int(sizes.max())
+    m = min(m, largest)
+    drawn = np.empty((len(sizes), m), dtype=np.int64)
+    step = max(1, DRAWN_KEYS // largest)
+    for start in range(0, len(sizes), step):
+        part = slice(start, start + step)
+        keys = rng.random((len(sizes[part]), largest), dtype=np.float32)
+        keys[np.arange(largest) >= sizes[part, None]] = np.inf
+        drawn[part] = np.argpartition(keys, m - 1, axis=1)[:, :m]
+    return np.where(drawn < sizes[:, None], drawn, -1)
 
 
 @torch.no_grad()

@@ -307,7 +307,7 @@ def fit(
                 ignore=ignore,
                 codes=True,
             )
-        ranker.save(out)
+        ranker.set_params(verbose=False).save(out)
         size = sum(file.stat().st_size for file in on_disk.iterdir())
         console.print(
             f"{model}, learnt from {len(sets):,} sets of {len(sets.objects):,} objects; {size / 1e6:,.0f} MB on "
@@ -334,7 +334,7 @@ def fit(
         model = found[0].name
     ranker = ranker_for(model, **settings)
     fit_table(frame, encoder, ranker)
-    ranker.save(out)
+    ranker.set_params(verbose=False).save(out)
     result = {
         "model": model,
         "file": str(out),
@@ -372,7 +372,7 @@ def predict(
     from entourage.tabular import encoder_of, predict_table
 
     check_output(out)
-    fitted = load(model).set_params(device=device)
+    fitted = load(model).set_params(device=device, verbose=Console(stderr=True).is_terminal)
     encoder_of(fitted, model)
     predicted = predict_table(fitted, read_table(table))
     write_table(out, predicted)
@@ -389,7 +389,7 @@ def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_jso
     from entourage.data.table_files import read_table
     from entourage.tabular import encoder_of, evaluate_table
 
-    fitted = load(model).set_params(device=device)
+    fitted = load(model).set_params(device=device, verbose=Console(stderr=True).is_terminal)
     encoder_of(fitted, model)
     result = evaluate_table(fitted, read_table(table))
     if as_json:
@@ -484,7 +484,7 @@ def tune(
     )
     ranker.set_params(**found.params, verbose=terminal)
     fit_table(frame, encoder, ranker)
-    ranker.save(out)
+    ranker.set_params(verbose=False).save(out)
     if as_json:
         content = {"score": found.score, "params": found.params, "trials": found.trials, "file": str(out)}
         typer.echo(json.dumps(content))

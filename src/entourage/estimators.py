@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from entourage import model_file
-from entourage.batching import Resident, find_device, predict_packed
+from entourage.batching import Resident, SubsetResident, find_device, predict_packed, progress_bar
 from entourage.errors import (
     ModelFileError,
     ParameterError,
@@ -70,6 +70,12 @@ class SetEstimator(SetPredictor):
         How often to go through the training data, instead of ``steps``.
     batch_size : int
         Sets in a batch. Batches of large sets are smaller: at most 131,072 objects.
+    subset_size : int or (int, int), optional
+        Learn from sub-sets of so many objects, drawn afresh for every batch, instead of whole sets: for sets of
+        thousands. A pair is the smallest and the largest size, of which each batch draws one: for a model that
+        will meet sets of many sizes. Held-out sets are judged whole, and predictions are always of whole sets.
+    subsets_per_set : int
+        How many sub-sets to draw from each set in an epoch.
     clip : float, optional
         The largest norm of a gradient.
     ema : float, optional
@@ -96,7 +102,7 @@ class SetEstimator(SetPredictor):
         A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
         same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
     verbose : bool
-        Whether to show a progress bar.
+        Whether to show a progress bar, while training and while scoring.
     random_state : int, numpy Generator or RandomState, or None
         The same seed gives the same model: to the bit on one CPU.
 
@@ -128,6 +134,8 @@ class SetEstimator(SetPredictor):
         steps: int = 4000,
         epochs: float | None = None,
         batch_size: int = 256,
+        subset_size: int | tuple[int, int] | None = None,
+        subsets_per_set: int = 1,
         clip: float | None = 1.0,
         ema: float | None = 0.999,
         validation: float = 0.1,
@@ -154,6 +162,8 @@ class SetEstimator(SetPredictor):
         self.steps = steps
         self.epochs = epochs
         self.batch_size = batch_size
+        self.subset_size = subset_size
+        self.subsets_per_set = subsets_per_set
         self.clip = clip
         self.ema = ema
         self.validation = validation
@@ -224,9 +234,9 @@ class SetEstimator(SetPredictor):
         own = None if weights is None else weights[training]
         if sets.on_disk:
             situated = standardise.situations(sets)
-            data = Resident(situated, device, own, only=training, on_batch=standardise.on_batch)
+            data = self._resident(situated, device, own, only=training, on_batch=standardise.on_batch)
         else:
-            data = Resident(standardise(sets[training]), device, own)
+            data = self._resident(standardise(sets[training]), device, own)
         return _Start(
             sets=sets,
             weights=weights,
@@ -272,7 +282,7 @@ class SetEstimator(SetPredictor):
             standardise = self._standardizer(sets)
             scorer = self._build(standardise, seed)
         device = find_device(self.device)
-        resident = Resident(standardise(sets), device, weights)
+        resident = self._resident(standardise(sets), device, weights)
         check_number("batch_size", self.batch_size, least=1, whole=True)
         plan = Plan(
             **self._common_plan(),
@@ -330,6 +340,23 @@ class SetEstimator(SetPredictor):
         for place in places:
             check_number("the place of a category", place, least=0, below=sets.n_features, whole=True)
         return Standardizer.fit(sets, self.standardize, leave=places)
+
+    def _resident(self, *args: Any, **kwargs: Any) -> Resident:
+        """Lay out what to train on: whole sets, or sub-sets of them."""
+        if self.subset_size is None:
+            return Resident(*args, **kwargs)
+        sizes = self.subset_size if isinstance(self.subset_size, Sequence) else [self.subset_size] * 2
+        if len(sizes) != 2:
+            raise ParameterError(
+                f"subset_size needs a number or a pair, smallest and largest; got {self.subset_size!r}."
+            )
+        low, high = sizes
+        check_number("subset_size", low, least=2, whole=True)
+        check_number("subset_size", high, least=low, whole=True)
+        check_number("subsets_per_set", self.subsets_per_set, least=1, whole=True)
+        return SubsetResident(
+            *args, **kwargs, subset_sizes=(int(low), int(high)), per_set=self.subsets_per_set
+        )
 
     def _hold_out(self, sets: Sets, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         """Which sets to learn from, and which to judge by: only sets that have something to judge."""
@@ -389,6 +416,8 @@ class SetEstimator(SetPredictor):
             self.validation,
             self.standardize,
             self.categories,
+            self.subset_size,
+            self.subsets_per_set,
         ]
         return digest.hexdigest() + repr(settings)
 
@@ -416,7 +445,8 @@ class SetEstimator(SetPredictor):
             data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
         else:
             data = Resident(self._standardise(sets), device)
-        return predict_packed(self.scorer_.to(device), data).cpu().numpy()
+        with progress_bar("scoring", len(sets), self.verbose) as show:
+            return predict_packed(self.scorer_.to(device), data, show).cpu().numpy()
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -45,11 +45,14 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
         sets = Sets.of(X, None, situation)
-        scores = self._checked_scores(sets)
+        return _like(X, sets, self.decide(sets, self._checked_scores(sets)))
+
+    def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Turn packed scores into packed predictions: ranks, 0 = best."""
         ranks = np.empty(len(scores), dtype=np.int64)
         for _, rows in sets.by_size():
             ranks[rows] = self.task.decide(scores[rows])
-        return _like(X, sets, ranks)
+        return ranks
 
     def score(
         self,

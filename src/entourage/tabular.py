@@ -133,7 +133,8 @@ def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
     """
     table = arrow_table(frame)
     packed = encoder_of(model)(table, with_target=False)
-    scores, ranks = model.predict_scores(packed.sets), model.predict(packed.sets)
+    scores = model.predict_scores(packed.sets)
+    ranks = model.decide(packed.sets, scores)
     for name, values in (("score", scores), ("rank", ranks)):
         free = [n for n in (name, f"predicted_{name}") if n not in table.column_names]
         if not free:
