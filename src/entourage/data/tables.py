@@ -379,7 +379,7 @@ def learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
     numbers = _numbers(values)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(numbers.mean()) if len(numbers) else float("nan")
-    if abs(mean) <= np.finfo(np.float32).max and np.isfinite(mean):  # then all are there, in one pass
+    if abs(mean) <= float(np.finfo(np.float32).max):  # then all are there, in one pass
         return Column(name, kind, role, fill=mean)
     there = ~np.isnan(numbers)
     finite = np.abs(numbers) <= np.finfo(np.float32).max  # others are refused when they are encoded
