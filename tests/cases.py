@@ -23,6 +23,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "others": {"include_self": False},
         "others-batch": {"include_self": False, "activation": "relu", "norm": "batch"},
         "small-embedding": {"embedding_size": 2, "embedding_depth": 1},
+        "rounds": {"rounds": 3, "dropout": 0.2},
+        "rounds-spread": {"rounds": 2, "pooling": "spread", "features": "periodic"},
     },
     "feta": HIDDEN_LAYERS
     | {
@@ -32,12 +34,20 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "order-2": {"order": 2},
         "order-3-batch": {"order": 3, "activation": "relu", "norm": "batch", "squash": True},
         "order-2-sampled": {"order": 2, "max_subcontexts": 3},
+        "rounds": {"rounds": 3, "dropout": 0.2},
+        "rounds-batch": {"rounds": 2, "activation": "relu", "norm": "batch", "features": "periodic"},
+    },
+    "set_attention": {
+        "one-head": {"heads": 1, "rounds": 1, "dropout": 0.0},
+        "points": {"heads": 2, "points": 3},
+        "periodic": {"heads": 2, "features": "periodic"},
     },
 }
+DEFAULTS: dict[str, dict[str, Any]] = {"set_attention": {"heads": 2}}  # a divisor of the tests' small width
 NET_CASES = [
     (name, variant, params)
     for name in NETS
-    for variant, params in ({"default": {}} | VARIANTS.get(name, {})).items()
+    for variant, params in ({"default": DEFAULTS.get(name, {})} | VARIANTS.get(name, {})).items()
 ]
 NET_IDS = [f"{name}-{variant}" for name, variant, _ in NET_CASES]
 

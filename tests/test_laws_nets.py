@@ -6,7 +6,7 @@ import torch
 from cases import NET_CASES, NET_IDS, VARIANTS, build, random_objects
 from torch.func import functional_call
 
-from entourage.nets import NETS, pairs, subcontexts
+from entourage.nets import NETS, pairs, rounds, subcontexts
 from entourage.nets import layers as layers_module
 
 every_net = pytest.mark.parametrize(("name", "variant", "params"), NET_CASES, ids=NET_IDS)
@@ -135,6 +135,8 @@ def test_working_in_tiles_changes_nothing(name, variant, params, gradients, monk
             monkeypatch.setattr(layers_module, "TILE_OBJECTS", 8)
             monkeypatch.setattr(pairs, "TILE_NUMBERS", 24)
             monkeypatch.setattr(pairs, "GRADIENT_NUMBERS", 24 * 8)
+            monkeypatch.setattr(rounds, "TILE_NUMBERS", 300)
+            monkeypatch.setattr(rounds, "GRADIENT_NUMBERS", 300)
             monkeypatch.setattr(subcontexts, "TILE_NUMBERS", 300)
             monkeypatch.setattr(subcontexts, "GRADIENT_NUMBERS", 300)
         with torch.set_grad_enabled(gradients):

@@ -88,6 +88,9 @@ class _Stack(Scorer):
 
         return torch.vmap(score, randomness="different")(state, objects).flatten(0, 1)
 
+    def at_step(self, seed: int, step: int) -> None:
+        self._one[0].at_step(seed, step)
+
     def member(self, i: int) -> dict[str, Tensor]:
         """Return a copy of the weights of one member."""
         return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}

@@ -234,6 +234,7 @@ class Run:
             group["lr"] = rate
         if not self.scorer.training:
             self.scorer.train()
+        self.scorer.at_step(plan.seed, self.step)
         with _autocast(self.data.device, plan.precision):
             scores = self.scorer(batch.objects, batch.mask)
         value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]

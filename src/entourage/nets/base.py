@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from entourage.axes import Mask, Objects, Scores
+from entourage.nets.layers import Dropout
 
 __all__ = ["Net", "Scorer"]
 
@@ -19,6 +20,12 @@ class Scorer(nn.Module, ABC):
     """
 
     stackable = True  # whether several can be trained together: what is computed depends on shapes alone
+
+    def at_step(self, seed: int, step: int) -> None:
+        """Name the step of training that comes, from which all that is drawn at random in it follows."""
+        for i, module in enumerate(self.modules()):
+            if isinstance(module, Dropout):
+                module.seed = ((seed * 1_000_003 + step) * 1_009 + i) % 2**63
 
     @abstractmethod
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:

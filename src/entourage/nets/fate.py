@@ -7,6 +7,7 @@ from entourage.axes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present, score_in_tiles
+from entourage.nets.rounds import SetMessage, refine
 
 __all__ = ["FATE"]
 
@@ -29,6 +30,16 @@ class FATE(Net):
     include_self : bool
         Whether an object belongs to its own context: ``C(x) = Q``, the paper's efficient variant, or
         ``C(x) = Q \ {x}``. An empty context (a set of one) is represented by 0.
+    rounds : int
+        With 1, the paper's network. With more, features become states of ``width``, and in each earlier round
+        all states are aggregated and each is changed in that context (see :mod:`entourage.nets.rounds`); the
+        paper's network then scores the last states.
+    pooling : {"mean", "spread"}
+        What the earlier rounds aggregate: the mean of embeddings, or also their deviation and maximum.
+    dropout : float
+        The share of each earlier round's changes that is left out in training.
+    features : {"linear", "periodic"}
+        With several rounds: how features become states.
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
@@ -55,6 +66,10 @@ class FATE(Net):
         embedding_size: int | None = None,
         embedding_depth: int | None = None,
         include_self: bool = True,
+        rounds: int = 1,
+        pooling: str = "mean",
+        dropout: float = 0.0,
+        features: str = "linear",
         activation: str = "gelu",
         norm: str = "layer",
     ) -> None:
@@ -63,11 +78,24 @@ class FATE(Net):
         self.embedding_size = embedding_size
         self.embedding_depth = embedding_depth
         self.include_self = include_self
+        self.rounds = rounds
+        self.pooling = pooling
+        self.dropout = dropout
+        self.features = features
         self.activation = activation
         self.norm = norm
 
     def build(self, n_features: int, generator: torch.Generator) -> Scorer:
         """Make the module."""
+        return refine(
+            self,
+            lambda: SetMessage(self.width, pooling=self.pooling, generator=generator),
+            self._build_last,
+            n_features,
+            generator,
+        )
+
+    def _build_last(self, n_features: int, generator: torch.Generator) -> Scorer:
         check_number("width", self.width, least=1, whole=True)
         check_number("depth", self.depth, least=0, whole=True)
         size = self.width if self.embedding_size is None else self.embedding_size

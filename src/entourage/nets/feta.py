@@ -8,6 +8,7 @@ from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, present, score_in_tiles
 from entourage.nets.pairs import mean_over_others
+from entourage.nets.rounds import PairMessage, refine
 from entourage.nets.subcontexts import SubcontextMean
 
 __all__ = ["FETA"]
@@ -35,6 +36,14 @@ class FETA(Net):
     max_subcontexts : int
         For k >= 2: how many sub-contexts of an object are evaluated at most. Where there are more, so
         many are drawn at random, without bias (see :class:`entourage.nets.subcontexts.SubcontextMean`).
+    rounds : int
+        With 1, the paper's network. With more, features become states of ``width``, and in each earlier round
+        every pair sends a message, averaged over the others, that changes a state (see
+        :mod:`entourage.nets.rounds`); the paper's network then scores the last states.
+    dropout : float
+        The share of each earlier round's changes that is left out in training.
+    features : {"linear", "periodic"}
+        With several rounds: how features become states.
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
@@ -61,6 +70,9 @@ class FETA(Net):
         order: int = 1,
         squash: bool = False,
         max_subcontexts: int = 64,
+        rounds: int = 1,
+        dropout: float = 0.0,
+        features: str = "linear",
         activation: str = "relu",
         norm: str = "none",
     ) -> None:
@@ -69,11 +81,23 @@ class FETA(Net):
         self.order = order
         self.squash = squash
         self.max_subcontexts = max_subcontexts
+        self.rounds = rounds
+        self.dropout = dropout
+        self.features = features
         self.activation = activation
         self.norm = norm
 
     def build(self, n_features: int, generator: torch.Generator) -> Scorer:
         """Make the module."""
+        return refine(
+            self,
+            lambda: PairMessage(self.width, heads=0, generator=generator),
+            self._build_last,
+            n_features,
+            generator,
+        )
+
+    def _build_last(self, n_features: int, generator: torch.Generator) -> Scorer:
         check_number("order", self.order, least=0, whole=True)
         check_number("max_subcontexts", self.max_subcontexts, least=1, whole=True)
 

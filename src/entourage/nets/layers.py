@@ -9,7 +9,17 @@ from torch.nn import functional as F
 
 from entourage.errors import check_choice, check_number
 
-__all__ = ["ACTIVATIONS", "MLP", "NORMS", "MaskedBatchNorm", "object_tiles", "present", "score_in_tiles"]
+__all__ = [
+    "ACTIVATIONS",
+    "MLP",
+    "NORMS",
+    "Dropout",
+    "MaskedBatchNorm",
+    "linear_map",
+    "object_tiles",
+    "present",
+    "score_in_tiles",
+]
 
 TILE_OBJECTS = (
     16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
@@ -105,7 +115,8 @@ class MLP(nn.Module):
         make_norm = NORMS[check_choice("norm", norm, NORMS)]
         sizes = [sum(self.parts), *[width] * depth, n_outputs]
         self.linears = nn.ModuleList(
-            _linear(n_in, n_out, activation, generator) for n_in, n_out in itertools.pairwise(sizes)
+            linear_map(n_in, n_out, generator, gain=1.0 if activation == "selu" else 2.0)
+            for n_in, n_out in itertools.pairwise(sizes)
         )
         self.norms = nn.ModuleList(make_norm(width) for _ in range(depth)) if make_norm else None
         self.statistics_need_all = norm == "batch" and depth > 0
@@ -135,14 +146,37 @@ class MLP(nn.Module):
         return hidden
 
 
-def _linear(n_in: int, n_out: int, activation: str, generator: torch.Generator) -> nn.Linear:
-    """Return a linear map with variance-keeping weights (He; LeCun for SELU) from our own generator."""
-    linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)  # type: ignore[no-untyped-call]
-    gain = 1.0 if activation == "selu" else 2.0
+def linear_map(
+    n_in: int, n_out: int, generator: torch.Generator, *, gain: float = 1.0, bias: bool = True
+) -> nn.Linear:
+    """Return a linear map with weights from our own generator: a gain of 1 keeps variances, 2 is He's before ReLU."""
+    linear: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         linear.weight.normal_(0.0, (gain / n_in) ** 0.5, generator=generator)
-        linear.bias.zero_()
+        if bias:
+            linear.bias.zero_()
     return linear
+
+
+class Dropout(nn.Module):
+    """Leaves out a share of its input in training, drawn from the seed of the step and nothing else.
+
+    See `entourage.nets.Scorer.at_step`. Before any step is named, nothing is left out.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        check_number("dropout", share, least=0, below=1)
+        self.share = share
+        self.seed: int | None = None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Set entries to 0 and scale the others up; in evaluation return what came."""
+        if not self.training or self.share == 0 or self.seed is None:
+            return inputs
+        generator = torch.Generator(inputs.device).manual_seed(self.seed)
+        kept = torch.rand(inputs.shape, generator=generator, device=inputs.device) >= self.share
+        return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
