@@ -25,20 +25,12 @@ from entourage.data import Sets
 from entourage.data.letor import load_letor
 from entourage.data.long_files import load_f1
 from entourage.metrics import METRICS
-from entourage.spaces import Choice, Real, Space, Whole, space_of
+from entourage.spaces import few_sets_space
 from entourage.tuning import tune
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ["ERR", "RankSVM", "RankBoost", "LambdaMART", "RankNet", "ListNet", "FETA-Net", "FATE-Net"]
 SHOWN = {"f1": ["ranking_accuracy", "kendall_tau"], "mq2008": ["ndcg@10", "ranking_accuracy"]}
-NET_SPACE: Space = {
-    "steps": Choice((75, 150, 300, 600)),
-    "net__width": Choice((8, 16, 32, 64)),
-    "net__depth": Whole(0, 2),
-    "learning_rate": Real(3e-4, 3e-2, log=True),
-    "weight_decay": Choice((0.01, 0.1, 1.0)),
-}
-LOSS_SPACE: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
 CHOSEN_BY = {"f1": "ranking_accuracy", "mq2008": "ndcg@10"}
 
 
@@ -57,15 +49,13 @@ def run(data: Path, task: str, fold: int, name: str, trials: int, seconds: float
     torch.set_num_threads(1)
     train, test, groups = parts(data, task, fold)
     model = MODELS[name](fold)
-    space = space_of(model)
     if name.endswith("Net"):
         model.set_params(steps=300, batch_size=32, device="cpu", net__width=32)
-        space = NET_SPACE | (LOSS_SPACE if name in ("FETA-Net", "FATE-Net") else {})
     if name == "ListNet":
         model.set_params(loss="plackett_luce")  # top-3 ListNet is cubic in the size of the set
     start = time.perf_counter()
     chosen = {"metric": CHOSEN_BY[task], "groups": groups, "random_state": fold}
-    found = tune(model, train, space=space, trials=trials, seconds=seconds, **chosen)
+    found = tune(model, train, space=few_sets_space(model), trials=trials, seconds=seconds, **chosen)
     tuned = time.perf_counter()
     model.set_params(**found.params).fit(train)
     scores = model.predict_scores(test)
