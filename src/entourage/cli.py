@@ -110,7 +110,9 @@ def demo(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="What to reproduce: table1, sizes, effects or expressivity.")],
+    name: Annotated[
+        str, typer.Argument(help="What to reproduce: table1, table2, sizes, effects or expressivity.")
+    ],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="The paper's protocol, or fewer repetitions (the default).")
     ] = False,
@@ -123,6 +125,12 @@ def reproduce(
         bool, typer.Option("--tune", help="Search for settings on each repetition's training data.")
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Settings to try, instead of the mode's.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="For table2: a folder of photographs with depth; see below.")
+    ] = None,
+    regions: Annotated[
+        str, typer.Option(help="For table2: how photographs are cut, grid (61 × 55) or superpixels.")
+    ] = "grid",
     out: Annotated[Path | None, typer.Option(help="Folder for rows, table and report.")] = None,
 ) -> None:
     """Run a table or figure of the paper and show ours beside what was published.
@@ -130,6 +138,9 @@ def reproduce(
     [bold]table1[/bold]: the medoid and hypervolume tasks with ERR, RankSVM, RankNet, ListNet, FETA-Net and \
 FATE-Net, and RankBoost and LambdaMART beside them; a figure outside the tolerance around the published one \
 is marked.
+
+    [bold]table2[/bold]: the regions of photographs ranked by depth. --data is a folder of Make3D as it is \
+distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png with NAME_disp.png (Middlebury).
 
     [bold]sizes[/bold]: all of them trained on sets of 5 and tested on sets of 3 to 24.
 
@@ -165,6 +176,8 @@ is marked.
             workers=workers,
             tune=tune,
             trials=trials,
+            data=data,
+            regions=regions,
             on_row=show,
         )
         text = run(name, folder, options)

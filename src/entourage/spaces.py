@@ -18,6 +18,7 @@ __all__ = [
     "Whole",
     "check_space",
     "distribution",
+    "few_sets_space",
     "present_choice",
     "settings_of",
     "space_of",
@@ -87,6 +88,26 @@ SPACES: dict[type, Space] = {
         "reg_lambda": Choice((0.0, 0.1, 1.0, 10.0)),
     },
 }
+
+
+_FEW_SETS: Space = {
+    "steps": Choice((75, 150, 300, 600)),
+    "net__width": Choice((8, 16, 32, 64)),
+    "net__depth": Whole(0, 2),
+    "learning_rate": Real(3e-4, 3e-2, log=True),
+    "weight_decay": Choice((0.01, 0.1, 1.0)),
+}
+
+
+def few_sets_space(model: SetPredictor) -> Space:
+    """Return a smaller space for nets that learn from little data, in few trials; others keep theirs.
+
+    How large the net is (a linear one too), how long and how fast it learns, its weight decay and, where it sees
+    the context, its loss.
+    """
+    if not isinstance(model, SetEstimator):
+        return space_of(model)
+    return _FEW_SETS | ({} if isinstance(model.net, ContextFree) else _LOSS)
 
 
 def space_of(model: SetPredictor) -> Space:

@@ -9,12 +9,14 @@ from entourage.experiments.expressivity import run_expressivity
 from entourage.experiments.rows import Options
 from entourage.experiments.sizes import run_sizes
 from entourage.experiments.table1 import run_table
+from entourage.experiments.table2 import run_table2
 
 __all__ = ["EXPERIMENTS", "reproduce"]
 
 #: Every experiment by name: runs what is missing in a folder and returns its Markdown.
 EXPERIMENTS: dict[str, Callable[[Path, Options], str]] = {
     "table1": run_table,
+    "table2": run_table2,
     "sizes": run_sizes,
     "effects": run_effects,
     "expressivity": run_expressivity,

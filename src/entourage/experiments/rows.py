@@ -38,6 +38,8 @@ class Options:
     workers: int = 1
     tune: bool = False
     trials: int | None = None
+    data: Path | None = None  # a folder of photographs, for table2
+    regions: str = "grid"  # how they are cut
     on_row: Callable[[int, int, str], None] = field(default=lambda done, total, what: None)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class Options:
     def check(self, *, tasks: Sequence[str], models: Sequence[str], tunes: bool) -> None:
         """See that the tasks and models asked for are there, and that there is something to tune."""
         if self.tune and not tunes:
-            raise UserError("There is nothing to tune here; --tune is for table1 and sizes.")
+            raise UserError("There is nothing to tune here; --tune is for table1, table2 and sizes.")
         for task in self.tasks or []:
             check_choice("task", task, tasks)
         for model in self.models or []:

@@ -133,7 +133,8 @@ class PairMessage(nn.Module):
         weights = logits.softmax(2)
         if mask is not None:
             weights = torch.where(there, weights, 0.0)
-        return (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2).reshape(n, r, h)
+        pooled: Tensor = (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2)
+        return pooled.reshape(n, r, h)
 
     def _mean(self, pair: Tensor, mask: Tensor | None, i: int, among_themselves: bool) -> Tensor:
         _, r, o, _ = pair.shape

@@ -1,0 +1,1 @@
+"""Photographs as sets of regions: cut, described and ranked by depth."""
