@@ -28,7 +28,8 @@ from entourage.errors import (
 from entourage.losses import LOSSES, Loss, find_loss
 from entourage.nets import FATE, NETS, Net, Scorer
 from entourage.nets.categories import build_with_categories
-from entourage.predictor import SetPredictor
+from entourage.nets.stack import Stack
+from entourage.predictor import SetPredictor, like
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
@@ -91,6 +92,9 @@ class SetEstimator(SetPredictor):
         Stop after so many looks without a better score.
     standardize : bool
         Whether features are brought to mean 0 and variance 1, by the training data.
+    members : int
+        How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
+        uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
         a code outside, such as 0, is a level that was never seen.
@@ -142,6 +146,7 @@ class SetEstimator(SetPredictor):
         evaluate_every: int | None = None,
         patience: int | None = 20,
         standardize: bool = True,
+        members: int = 1,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -170,6 +175,7 @@ class SetEstimator(SetPredictor):
         self.evaluate_every = evaluate_every
         self.patience = patience
         self.standardize = standardize
+        self.members = members
         self.categories = categories
         self.device = device
         self.precision = precision
@@ -331,9 +337,16 @@ class SetEstimator(SetPredictor):
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
             raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
-        generator = torch.Generator().manual_seed(seed)
+        check_number("members", self.members, least=1, whole=True)
         categories = [(place, levels) for place, levels in self.categories or ()]  # JSON has lists for tuples
-        return build_with_categories(net, sum(standardise.n_features), categories, generator)
+        seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=self.members - 1)]
+        scorers = [
+            build_with_categories(
+                net, sum(standardise.n_features), categories, torch.Generator().manual_seed(int(own))
+            )
+            for own in seeds
+        ]
+        return scorers[0] if self.members == 1 else Stack(scorers)
 
     def _standardizer(self, sets: Sets) -> Standardizer:
         places = [place for place, _ in self.categories or ()]
@@ -416,6 +429,7 @@ class SetEstimator(SetPredictor):
             self.validation,
             self.standardize,
             self.categories,
+            self.members,
             self.subset_size,
             self.subsets_per_set,
         ]
@@ -447,6 +461,54 @@ class SetEstimator(SetPredictor):
             data = Resident(self._standardise(sets), device)
         with progress_bar("scoring", len(sets), self.verbose) as show:
             return predict_packed(self.scorer_.to(device), data, show).cpu().numpy()
+
+    def predict_scores(
+        self, X: AnySets, *, situation: ArrayLike | None = None, return_std: bool = False
+    ) -> Any:
+        """Return the utility U(x, C) of each object; higher is better.
+
+        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
+        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
+
+        With ``return_std`` also how far the members of an ensemble disagree: the standard deviation of the scores
+        they give an object, once each member's scores of a set have mean 0 (only differences mean anything).
+        """
+        if not return_std:
+            return super().predict_scores(X, situation=situation)
+        sets = Sets.of(X, None, situation)
+        each = self._member_scores(sets)  # (members, objects)
+        for _, rows in sets.by_size():
+            each[:, rows] -= each[:, rows].mean(2, keepdims=True)
+        return like(X, sets, self._checked_scores(sets)), like(X, sets, each.std(0, ddof=1))
+
+    def predict_pairs(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return which share of the members of an ensemble put object i of a set above object j: ``(n, m, m)``.
+
+        A tie counts one half. For sets of several sizes, a list of ``(m, m)`` arrays.
+        """
+        sets = Sets.of(X, None, situation)
+        members = [sets.unpack(scores) for scores in self._member_scores(sets)]
+        shares = [
+            np.mean([(s[:, None] > s) + 0.5 * (s[:, None] == s) for s in own], axis=0)
+            for own in zip(*members, strict=True)
+        ]
+        return shares if sets.uniform_size is None or isinstance(X, (list, tuple)) else np.stack(shares)
+
+    def _member_scores(self, sets: Sets) -> NDArray[Any]:
+        """Score with each member: (members, objects)."""
+        self._check_fitted()
+        if not isinstance(self.scorer_, Stack):
+            raise ParameterError("One net alone doesn't disagree: fit an ensemble, Ranker(..., members=8).")
+        self._check_features(sets)
+        whole = self.scorer_
+        try:
+            scores = []
+            for i in range(whole.members):
+                self.scorer_ = whole.scorer(i)
+                scores.append(self._packed_scores(sets))
+        finally:
+            self.scorer_ = whole
+        return np.stack(scores)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -553,7 +615,7 @@ def fit_together(models: Sequence[SetEstimator], data: Sequence[tuple[AnySets, A
     """
     alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
     first = models[0]
-    if len(models) > 1 and alike and first.checkpoint is None:
+    if len(models) > 1 and alike and first.checkpoint is None and first.members == 1:
         starts = [model._prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
         residents, plans = [start.data for start in starts], [start.plan for start in starts]
         if can_train_together(starts[0].scorer, residents, plans):

@@ -12,7 +12,7 @@ from entourage.errors import DataError, ShapeError, UserError
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
 
-__all__ = ["NotFittedError", "SetPredictor"]
+__all__ = ["NotFittedError", "SetPredictor", "like"]
 
 
 class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc]
@@ -40,12 +40,12 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
         """
         sets = Sets.of(X, None, situation)
-        return _like(X, sets, self._checked_scores(sets))
+        return like(X, sets, self._checked_scores(sets))
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
         sets = Sets.of(X, None, situation)
-        return _like(X, sets, self.decide(sets, self._checked_scores(sets)))
+        return like(X, sets, self.decide(sets, self._checked_scores(sets)))
 
     def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
         """Turn packed scores into packed predictions: ranks, 0 = best."""
@@ -129,7 +129,7 @@ def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.f
     return weights
 
 
-def _like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
+def like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
     """Give packed values the form of the input."""
     if isinstance(X, Sets):
         return packed

@@ -5,18 +5,17 @@ ten nets cost little more than one. Each sees its own batches, is clipped, avera
 own, so that it ends where it would have ended alone, up to the rounding of sums.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state
+from torch import Tensor
 
 from entourage.batching import Batch, Resident
 from entourage.errors import ShapeError
 from entourage.losses import Loss
 from entourage.nets import Scorer
+from entourage.nets.stack import Stack
 from entourage.training import Outcome, Plan, Run, watch
 
 __all__ = ["can_train_together", "train_together"]
@@ -63,39 +62,6 @@ def train_together(
     return [run.outcome_of(i, interrupted=interrupted) for i in range(len(scorers))]
 
 
-class _Stack(Scorer):
-    """Nets of one description as one module: every weight has an axis of members in front."""
-
-    def __init__(self, scorers: Sequence[Scorer]) -> None:
-        super().__init__()
-        weights, buffers = stack_module_state([*scorers])
-        self.names = {name.replace(".", "/"): name for name in [*weights, *buffers]}
-        for key, name in self.names.items():
-            if name in weights:
-                self.register_parameter(key, nn.Parameter(weights[name].detach()))
-            else:
-                self.register_buffer(key, buffers[name])
-        self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
-
-    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Score ``objects (r, n, m, d)``, each member its own: ``(r n, m)``."""
-        state = {name: getattr(self, key) for key, name in self.names.items()}
-        one = self._one[0].train(self.training)
-
-        def score(state: dict[str, Tensor], objects: Tensor) -> Tensor:
-            scores: Tensor = functional_call(one, state, (objects,))
-            return scores
-
-        return torch.vmap(score, randomness="different")(state, objects).flatten(0, 1)
-
-    def at_step(self, seed: int, step: int) -> None:
-        self._one[0].at_step(seed, step)
-
-    def member(self, i: int) -> dict[str, Tensor]:
-        """Return a copy of the weights of one member."""
-        return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}
-
-
 class _StackedData:
     """The sets of all members, of which a batch is one gather."""
 
@@ -139,11 +105,14 @@ class _RunTogether(Run):
         evaluate: Sequence[Callable[[Scorer], float]] | None,
     ) -> None:
         self.members = len(scorers)
-        super().__init__(_Stack(scorers), loss, _StackedData(data), plans[0], None)  # type: ignore[arg-type]
+        super().__init__(Stack(scorers), loss, _StackedData(data), plans[0], None)  # type: ignore[arg-type]
         self.each = [
             Run(s, loss, d, replace(p, ema=None), None) for s, d, p in zip(scorers, data, plans, strict=True)
         ]
         self.judges = evaluate
+
+    def scores(self, batch: Batch) -> Tensor:
+        return self.scorer.each(batch.objects).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
     def epoch(self, epoch: int) -> list[Tensor]:
         parts = [run.epoch(epoch) for run in self.each]
@@ -152,13 +121,6 @@ class _RunTogether(Run):
     @property
     def finished(self) -> bool:
         return all(run.finished for run in self.each)
-
-    def clip(self, most: float) -> None:
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (r,)
-        factors = (most / (norms + 1e-6)).clamp(max=1.0)
-        for g in gradients:
-            g.mul_(factors.view(-1, *[1] * (g.ndim - 1)))
 
     def record(self) -> None:
         stack = self.scorer if self.average is None else self.average

@@ -25,6 +25,7 @@ from entourage.batching import Batch, Resident
 from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
 from entourage.losses import Loss
 from entourage.nets import Scorer
+from entourage.nets.stack import Stack
 
 __all__ = ["Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
 
@@ -122,7 +123,8 @@ def train(
     fingerprint : of data and settings; a checkpoint of another run is refused
     progress : whether to show a bar
     """
-    run = Run(scorer, loss, data, plan, evaluate)
+    others = (loss, data, plan, evaluate)
+    run = EnsembleRun(scorer, *others) if isinstance(scorer, Stack) else Run(scorer, *others)
     if optimizer_state is not None:
         run.load_optimizer(optimizer_state)
     file, identity = None, ""
@@ -167,7 +169,7 @@ def checkpoint_file(folder: str | os.PathLike[str]) -> Path:
 class Run:
     """A run of training and all its state."""
 
-    members = 1  # nets trained side by side; see entourage.together
+    members = 1  # nets trained side by side
 
     def __init__(
         self,
@@ -236,7 +238,7 @@ class Run:
             self.scorer.train()
         self.scorer.at_step(plan.seed, self.step)
         with _autocast(self.data.device, plan.precision):
-            scores = self.scorer(batch.objects, batch.mask)
+            scores = self.scores(batch)
         value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
         if not isinstance(value, Tensor) or not value.requires_grad:
             raise ParameterError(
@@ -267,9 +269,21 @@ class Run:
             self.follow(min(plan.ema or 0.0, (1 + self.step) / (10 + self.step)))
         self.recent.append(objective.detach())
 
+    def scores(self, batch: Batch) -> Tensor:
+        """Score a batch: ``(n, m)``, or ``(members n, m)``."""
+        scores: Tensor = self.scorer(batch.objects, batch.mask)
+        return scores
+
     def clip(self, most: float) -> None:
-        """Shorten the gradient where it is longer than ``most``."""
-        torch.nn.utils.clip_grad_norm_(self.parameters, most)
+        """Shorten the gradient of each member where it is longer than ``most``."""
+        if self.members == 1:
+            torch.nn.utils.clip_grad_norm_(self.parameters, most)
+            return
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (members,)
+        factors = (most / (norms + 1e-6)).clamp(max=1.0)
+        for g in gradients:
+            g.mul_(factors.view(-1, *[1] * (g.ndim - 1)))
 
     @torch.no_grad()
     def follow(self, decay: float) -> None:
@@ -302,7 +316,7 @@ class Run:
     def check_scores(self, batch: Batch) -> None:
         """See that the last step has not left weights behind that score no numbers."""
         self.scorer.eval()
-        if not self.scorer(batch.objects, batch.mask).isfinite().all():
+        if not self.scores(batch).isfinite().all():
             self.fail("The scores became infinite or NaN", self.step)
 
     def record(self) -> None:
@@ -310,7 +324,7 @@ class Run:
         row = {
             "step": float(self.step),
             "learning_rate": self.plan.rate(self.step - 1),
-            "loss": self.loss_sum.item() / self.loss_count,
+            "loss": self.loss_sum.mean().item() / self.loss_count,
         }
         self.loss_sum.zero_()
         self.loss_count = 0
@@ -398,6 +412,23 @@ class Run:
         self.best_score, self.since_best = content["best_score"], content["since_best"]
         best = _without("best", tensors)
         self.best_weights = {k: v.to(self.data.device) for k, v in best.items()} if best else None
+
+
+class EnsembleRun(Run):
+    """A run of an ensemble: each member has its own gradient, on the same batches; they are judged by their mean."""
+
+    def __init__(self, scorer: Stack, *others: Any) -> None:
+        self.members = scorer.members
+        super().__init__(scorer, *others)
+
+    def one_step(self, batch: Batch) -> None:
+        weights = None if batch.weights is None else batch.weights.repeat(self.members)
+        wide = Batch(batch.objects, batch.mask, batch.targets.repeat(self.members, 1), weights)  # type: ignore[union-attr]
+        wide.there = batch.there.repeat(self.members, 1)
+        super().one_step(wide)
+
+    def scores(self, batch: Batch) -> Tensor:
+        return self.scorer.each(batch.objects, batch.mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
 
 def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan) -> torch.optim.Optimizer:

@@ -1,0 +1,79 @@
+"""Several nets of one description as one module: every weight has an axis of members in front."""
+
+import copy
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+
+from entourage.axes import Mask, Objects, Scores
+from entourage.nets.base import Scorer
+
+__all__ = ["Stack"]
+
+
+class Stack(Scorer):
+    """An ensemble: its score is the mean of its members'.
+
+    A small net keeps neither a GPU nor a core busy, most of a step being the cost of starting its kernels; so
+    in training one kernel serves all members. Nets that can't be stacked so (their work depends on the values
+    of the features) are worked off one after the other.
+    """
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        super().__init__()
+        weights, buffers = stack_module_state([*scorers])
+        self.names = {name.replace(".", "/"): name for name in [*weights, *buffers]}
+        for key, name in self.names.items():
+            if name in weights:
+                self.register_parameter(key, nn.Parameter(weights[name].detach()))
+            else:
+                self.register_buffer(key, buffers[name])
+        self.members = len(scorers)
+        self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
+        self.stackable = scorers[0].stackable
+
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
+        """Return the mean of the members' scores ``(n, m)``."""
+        scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
+        return scores
+
+    def one_by_one(self, objects: Objects, mask: Mask | None = None) -> Iterator[Scores]:
+        """Score with one member after the other, in the memory of one."""
+        one = self._one[0].train(self.training)
+        for i in range(self.members):
+            yield functional_call(
+                one, {name: getattr(self, key)[i] for key, name in self.names.items()}, (objects, mask)
+            )
+
+    def each(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the scores of all members ``(r, n, m)``.
+
+        ``objects`` are shared, ``(n, m, d)``, or each member has its own, ``(r, n, m, d)``.
+        """
+        if not self.stackable:
+            return torch.stack(list(self.one_by_one(objects, mask)))
+        one = self._one[0].train(self.training)
+
+        def score(state: dict[str, Tensor], objects: Tensor) -> Tensor:
+            scores: Tensor = functional_call(one, state, (objects, mask))
+            return scores
+
+        state = {name: getattr(self, key) for key, name in self.names.items()}
+        own = 0 if objects.ndim == 4 else None
+        return torch.vmap(score, in_dims=(0, own), randomness="different")(state, objects)
+
+    def scorer(self, i: int) -> Scorer:
+        """Return one member on its own."""
+        one = copy.deepcopy(self._one[0]).to(next(self.parameters()).device)
+        one.load_state_dict(self.member(i))
+        return one.eval()
+
+    def at_step(self, seed: int, step: int) -> None:
+        """Name the step of training that comes."""
+        self._one[0].at_step(seed, step)
+
+    def member(self, i: int) -> dict[str, Tensor]:
+        """Return a copy of the weights of one member."""
+        return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}
