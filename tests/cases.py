@@ -38,7 +38,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "rounds-batch": {"rounds": 2, "activation": "relu", "norm": "batch", "features": "periodic"},
     },
     "set_attention": {
-        "one-head": {"heads": 1, "rounds": 1, "dropout": 0.0},
+        "one-head": {"heads": 1, "rounds": 1, "dropout": 0.0, "norm": "layer"},
+        "deep": {"heads": 2, "depth": 2, "rounds": 2},
         "points": {"heads": 2, "points": 3},
         "periodic": {"heads": 2, "features": "periodic"},
     },

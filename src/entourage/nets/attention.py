@@ -28,6 +28,10 @@ class SetAttention(Net):
         How often the objects look at each other.
     heads : int
         How many weightings each round has; a divisor of ``width``.
+    depth : int
+        Hidden layers of the net that sees a pair.
+    norm : {"layer", "none"}
+        Whether states are normalised before each round. Distances between objects survive without.
     dropout : float
         The share of each round's changes that is left out in training.
     points : int, optional
@@ -49,6 +53,8 @@ class SetAttention(Net):
         rounds: int = 3,
         *,
         heads: int = 4,
+        depth: int = 1,
+        norm: str = "none",
         dropout: float = 0.1,
         points: int | None = None,
         features: str = "linear",
@@ -56,6 +62,8 @@ class SetAttention(Net):
         self.width = width
         self.rounds = rounds
         self.heads = heads
+        self.depth = depth
+        self.norm = norm
         self.dropout = dropout
         self.points = points
         self.features = features
@@ -66,7 +74,8 @@ class SetAttention(Net):
         check_number("rounds", self.rounds, least=1, whole=True)
         check_number("heads", self.heads, least=1, whole=True)
         start = FEATURE_MAPS[check_choice("features", self.features, FEATURE_MAPS)]
-        shared = {"heads": self.heads, "generator": generator}
+        check_number("depth", self.depth, least=1, whole=True)
+        shared = {"heads": self.heads, "depth": self.depth, "generator": generator}
         if self.points is not None:
             check_number("points", self.points, least=1, whole=True)
         rounds = [
@@ -75,6 +84,7 @@ class SetAttention(Net):
                 if self.points is None
                 else InducedMessage(self.width, points=self.points, **shared),  # type: ignore[arg-type]
                 self.width,
+                norm=self.norm,
                 dropout=self.dropout,
                 generator=generator,
             )

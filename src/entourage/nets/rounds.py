@@ -1,8 +1,8 @@
 """Rounds: the states of the objects of a set, changed again and again by messages from the others.
 
 What the paper's nets do once (aggregate, or look at pairs), a round does to states, so that it can be done
-again. A round is residual and normalised: ``h <- h + message(norm(h))``, then ``h <- h + MLP(norm(h))``. Rounds
-differ by their message alone:
+again. A round is residual, and normalised if asked to be: ``h <- h + message(norm(h))``, then
+``h <- h + MLP(norm(h))``. Rounds differ by their message alone:
 
 - `SetMessage`: the average of an embedding of all, beside the object's own state. Linear time; FATE's.
 - `PairMessage`: what becomes of each pair, averaged over the others (FETA's) or weighed by attention whose
@@ -76,11 +76,12 @@ class SetMessage(nn.Module):
 class PairMessage(nn.Module):
     """What the others say to each object: pairs evaluated, then averaged (``heads=0``) or weighed by attention.
 
-    A pair's hidden state ``gelu(A h_i + B h_j)`` gives both the attention's logits and its values. Pairs are
-    worked off in tiles of rows; with gradients, large tiles are computed again on the way back.
+    A pair's hidden state ``gelu(A h_i + B h_j)``, through ``depth - 1`` layers more, gives both the attention's
+    logits and its values. Pairs are worked off in tiles of rows; with gradients, large tiles are computed again on
+    the way back.
     """
 
-    def __init__(self, width: int, *, heads: int, generator: torch.Generator) -> None:
+    def __init__(self, width: int, *, heads: int, depth: int = 1, generator: torch.Generator) -> None:
         super().__init__()
         if heads:
             check_number("heads", heads, least=1, whole=True)
@@ -89,6 +90,7 @@ class PairMessage(nn.Module):
         self.heads = heads
         self.left = linear_map(width, width, generator)
         self.right = linear_map(width, width, generator, bias=False)
+        self.more = nn.ModuleList(linear_map(width, width, generator, gain=2.0) for _ in range(depth - 1))
         self.logits = linear_map(width, heads, generator, gain=0.01) if heads else None
         self.out = linear_map(width, width, generator)
 
@@ -123,6 +125,8 @@ class PairMessage(nn.Module):
     ) -> Tensor:
         """Pool the pairs of rows from ``i`` on: ``(n, r, h)``."""
         pair = F.gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
+        for layer in self.more:
+            pair = F.gelu(layer(pair))
         n, r, o, h = pair.shape
         if self.logits is None:
             return self._mean(pair, mask, i, among_themselves)
@@ -151,12 +155,14 @@ class PairMessage(nn.Module):
 class InducedMessage(nn.Module):
     """Attention by way of ``points`` learnt states: these look at all objects, then each object at them."""
 
-    def __init__(self, width: int, *, heads: int, points: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, width: int, *, heads: int, depth: int, points: int, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.points = nn.Parameter(torch.randn(points, width, generator=generator))
-        self.gather = PairMessage(width, heads=heads, generator=generator)
+        self.gather = PairMessage(width, heads=heads, depth=depth, generator=generator)
         self.norm = nn.LayerNorm(width)
-        self.spread = PairMessage(width, heads=heads, generator=generator)
+        self.spread = PairMessage(width, heads=heads, depth=depth, generator=generator)
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""
@@ -167,12 +173,18 @@ class InducedMessage(nn.Module):
 
 
 class Round(nn.Module):
-    """One round: a message for each object, then a small net on each state; residual, normalised."""
+    """One round: a message for each object, then a small net on each state; residual.
 
-    def __init__(self, message: nn.Module, width: int, *, dropout: float, generator: torch.Generator) -> None:
+    With ``norm="layer"`` states are normalised before each of the two, with "none" they come as they are.
+    """
+
+    def __init__(
+        self, message: nn.Module, width: int, *, norm: str, dropout: float, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.message = message
-        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        check_choice("norm", norm, ["layer", "none"])
+        self.before, self.between = (nn.LayerNorm(width) if norm == "layer" else nn.Identity() for _ in "ab")
         self.alone = _two_layers(width, width, generator)
         self.drop_message, self.drop_alone = Dropout(dropout), Dropout(dropout)
 
@@ -236,8 +248,10 @@ def refine(
     if net.rounds == 1:
         return last(n_features, generator)
     check_number("width", net.width, least=1, whole=True)
+    norm = "layer" if net.norm == "layer" else "none"  # batch statistics stay with the paper's network
     rounds = [
-        Round(message(), net.width, dropout=net.dropout, generator=generator) for _ in range(net.rounds - 1)
+        Round(message(), net.width, norm=norm, dropout=net.dropout, generator=generator)
+        for _ in range(net.rounds - 1)
     ]
     return RefinedScorer(
         start(n_features, net.width, generator), rounds, net.width, last(net.width, generator)
