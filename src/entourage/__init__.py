@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from entourage.estimators import Ranker, load
-    from entourage.nets import FATE, FETA, ContextFree
+    from entourage.nets import FATE, FETA, ContextFree, SetAttention
 
-__all__ = ["FATE", "FETA", "ContextFree", "Ranker", "__version__", "load"]
+__all__ = ["FATE", "FETA", "ContextFree", "Ranker", "SetAttention", "__version__", "load"]
 
 __version__ = "0.1.0"
 
@@ -17,6 +17,7 @@ _HOMES = {
     "FATE": "entourage.nets",
     "FETA": "entourage.nets",
     "ContextFree": "entourage.nets",
+    "SetAttention": "entourage.nets",
 }
 
 

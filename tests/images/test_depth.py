@@ -175,7 +175,7 @@ def test_table2_runs_on_photographs_in_metres_and_goes_on(kitti, tmp_path, short
     assert "Learnt from 2 photographs; judged on 4" in text
     assert "paper" not in text
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
-    assert (tmp_path / "out" / "drive-held-out.png").exists()
+    assert (tmp_path / "out" / "drive-held-out-middle.png").exists()
     rows = (tmp_path / "out" / "rows.jsonl").read_text()
     assert run("--data", kitti, *wanted).exit_code == 0
     assert (tmp_path / "out" / "rows.jsonl").read_text() == rows, "nothing is run twice"

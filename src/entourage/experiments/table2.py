@@ -24,7 +24,7 @@ from entourage.report import Cell, Section, Table, make_folder, write_report, wr
 from entourage.spaces import few_sets_space
 from entourage.tuning import fold_indices, tune
 
-__all__ = ["Split", "run_table2", "splits_of"]
+__all__ = ["Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 
 NAME = "table2"
 METRIC_NAMES = {"spearman": "Spearman", "ranking_accuracy": "0/1-ranking accuracy"}
@@ -86,7 +86,7 @@ def run_table2(folder: Path, options: Options) -> str:
     rows = keep_rows(folder, jobs, run_jobs, options)
     text = summarise(claims, photographs, options, rows)
     write_text(folder / f"{NAME}.md", text)
-    pictures = _draw(folder, jobs, claims)
+    pictures = _draw(folder, jobs, rows, claims)
     _write_report(claims, photographs, options, rows, pictures, folder)
     return text
 
@@ -382,54 +382,77 @@ def _scores_file(job: DepthJob) -> Path:
     return Path(job.out) / "scores" / f"{job.task}-{job.model}-{job.repetition}.npz".replace(" ", "-")
 
 
-def _draw(folder: Path, jobs: Sequence[DepthJob], claims: dict[str, Any]) -> list[tuple[Path, str]]:
-    """Draw photograph, true order and predicted order side by side, for the first test photograph of each task."""
+def _draw(
+    folder: Path, jobs: Sequence[DepthJob], rows: Sequence[Row], claims: dict[str, Any]
+) -> list[tuple[Path, str]]:
+    """Draw the best, the middle and the worst photograph of each task, by the better net that sees the context."""
+    pictures = []
+    for task in dict.fromkeys(job.task for job in jobs):
+        accuracies = {
+            model: per_photograph(rows, task, model, "ranking_accuracy") for model in claims["context"]
+        }
+        model = max(accuracies, key=lambda m: float(np.mean(list(accuracies[m].values()) or [-1.0])))
+        ordered = sorted(accuracies[model], key=accuracies[model].__getitem__, reverse=True)
+        if not ordered:
+            continue
+        mine = [job for job in jobs if (job.task, job.model) == (task, model) and _scores_file(job).exists()]
+        chosen = {"best": ordered[0], "middle": ordered[len(ordered) // 2], "worst": ordered[-1]}
+        for which, name in chosen.items():
+            file = folder / f"{task}-{which}.png".replace(" ", "-")
+            if any(draw_photograph(file, job, name) for job in mine):
+                text = f"{task}, {which} of {len(ordered)}: {name}. Yellow is near, blue far; white has no reading."
+                pictures.append((file, text))
+    return pictures
+
+
+def draw_photograph(file: Path, job: DepthJob, name: str) -> bool:
+    """Draw a photograph, its true order and the one a job predicted, side by side; False where it is not its test."""
+    data = _kept(job.data, job.regions, job.cache)
+    with np.load(_scores_file(job)) as kept:
+        if name not in kept:
+            return False
+        scores = kept[name].astype(np.float64)
+    place = next(i for i, photo in enumerate(data.photographs) if photo.name == name)
+    image, _ = data.photographs[place].read()
+    targets: NDArray[Any] = data.sets[place].targets  # type: ignore[assignment]
+    accuracy = METRICS["ranking_accuracy"](scores[None], targets[None])
+    titles = (name, "true order of depth", f"{job.model}: {accuracy:.3f} of all pairs in order")
+    draw_orders(file, image, cut(image, job.regions).labels, targets, -scores, titles)
+    return True
+
+
+def draw_orders(
+    file: Path,
+    image: NDArray[Any],
+    labels: NDArray[Any],
+    truth: NDArray[Any],
+    predicted: NDArray[Any],
+    titles: tuple[str, str, str],
+) -> None:
+    """Draw a photograph and two orders of its regions, from near (yellow) to far (blue), where the truth is known."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    pictures = []
-    for task in dict.fromkeys(job.task for job in jobs):
-        mine = [job for job in jobs if job.task == task and job.model in claims["context"]]
-        if not mine:
-            continue
-        job = mine[-1]
-        data = _kept(job.data, job.regions, job.cache)
-        place = job.test[len(job.test) // 2]
-        photo = data.photographs[place]
-        with np.load(_scores_file(job)) as kept:
-            if photo.name not in kept:
-                continue
-            scores = kept[photo.name].astype(np.float64)
-        image, _ = photo.read()
-        labels = cut(image, job.regions).labels
-        truth = data.sets[place].targets
-        assert truth is not None
-        known = ~np.isnan(truth)
-        orders = [
-            np.where(known, average_places(values[None], known[None])[0], np.nan) / max(known.sum() - 1, 1)
-            for values in (truth, -scores)
-        ]
-        accuracy = METRICS["ranking_accuracy"](scores[None], truth[None])
-        upright = image.shape[0] > image.shape[1]
-        grid = (1, 3) if upright else (3, 1)
-        side = image.shape[1] / image.shape[0]
-        size = (9.0, 3.4 / side) if upright else (7.0, 3 * (7.0 / side + 0.35))
-        figure, axes = plt.subplots(*grid, figsize=size, layout="constrained")
-        titles = [photo.name, "true order of depth", f"{job.model}: {accuracy:.3f} of all pairs in order"]
-        for axis, title, order in zip(axes, titles, [None, *orders], strict=True):
-            axis.set_title(title, fontsize=10, loc="left")
-            axis.axis("off")
-            if order is None:
-                axis.imshow(image)
-            else:
-                axis.imshow(np.ma.masked_invalid(order[labels]), cmap="viridis_r", vmin=0, vmax=1)
-        file = folder / f"{task.replace(' ', '-')}.png"
-        figure.savefig(file, dpi=110)
-        plt.close(figure)
-        pictures.append((file, f"{task}: {photo.name}. Yellow is near, blue far; white has no reading."))
-    return pictures
+    known = ~np.isnan(truth)
+    orders = [
+        np.where(known, average_places(values[None], known[None])[0], np.nan) / max(known.sum() - 1, 1)
+        for values in (truth, predicted)
+    ]
+    side = image.shape[1] / image.shape[0]
+    wide = side > 2  # a panorama
+    size = (7.0, 3 * (7.0 / side + 0.35)) if wide else (10.0, 10.0 / 3 / side + 0.35)
+    figure, axes = plt.subplots(*((3, 1) if wide else (1, 3)), figsize=size, layout="constrained")
+    for axis, title, order in zip(axes, titles, [None, *orders], strict=True):
+        axis.set_title(title, fontsize=10, loc="left")
+        axis.axis("off")
+        if order is None:
+            axis.imshow(image)
+        else:
+            axis.imshow(np.ma.masked_invalid(order[labels]), cmap="viridis_r", vmin=0, vmax=1)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
 
 
 def _write_report(
@@ -445,7 +468,7 @@ def _write_report(
         text = " ".join(
             [_describe(rows, task, options), *(line[2:] + "." for line in _verdict(claims, rows, task))]
         )
-        own = [picture for picture in pictures if picture[1].startswith(f"{task}:")]
+        own = [picture for picture in pictures if picture[1].startswith(f"{task},")]
         sections.append(Section(task, text, _table(claims, photographs, rows, task)[0], own))
     settings: list[list[Cell]] = [
         [f"{row['task']}, {row['model']}", (row["estimator"], "text"), f"{row['fit_seconds']:.0f} s"]
