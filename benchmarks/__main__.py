@@ -91,8 +91,9 @@ def prediction(name: str, net: object) -> Row:
 def one_photograph() -> Row:
     """FATE on 3,355 regions: a whole `predict_scores` against the bare module."""
     rng = np.random.default_rng(0)
-    X, ranks = rng.normal(size=(20, 3355, 42)).astype(np.float32), rng.permuted(
-        np.tile(np.arange(3355), (20, 1)), axis=1
+    X, ranks = (
+        rng.normal(size=(20, 3355, 42)).astype(np.float32),
+        rng.permuted(np.tile(np.arange(3355), (20, 1)), axis=1),
     )
     settings = {"steps": 2, "subset_size": 172, "device": "cpu", "random_state": 0}
     model = Ranker(FATE(), **settings).fit(X, ranks)

@@ -109,6 +109,11 @@ class Resident:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @property
+    def gathers_by_index(self) -> bool:
+        """Whether a batch is gathered on the device, by kernels that depend on no value."""
+        return self.uniform_size is not None and self.home == self.device
+
     @staticmethod
     def _home(sets: Sets, device: torch.device) -> torch.device:
         if device.type != "cuda":

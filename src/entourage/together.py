@@ -75,6 +75,7 @@ class _StackedData:
         )
         self.weights = None if data[0].weights is None else torch.stack([d.weights for d in data])  # type: ignore[misc]
         self.members = torch.arange(len(data), device=self.home)[:, None]
+        self.gathers_by_index = data[0].gathers_by_index
 
     def n_batches(self, batch_size: int) -> int:
         """How many batches an epoch has."""

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +24,7 @@ from torch import Tensor
 from entourage import model_file
 from entourage.batching import Batch, Resident
 from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
+from entourage.graphs import StepGraphs
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
@@ -182,11 +184,19 @@ class Run:
         self.scorer, self.loss, self.data, self.plan, self.evaluate = scorer, loss, data, plan, evaluate
         self.parameters: list[Tensor] = list(scorer.parameters())
         self.matrices = [p for p in self.parameters if p.ndim > 1 + (self.members > 1)]
-        self.optimizer = _optimizer(self.parameters, self.matrices, plan)
+        on_gpu = data.device.type == "cuda"
+        self.rate = torch.tensor(plan.learning_rate, device=data.device)
+        self.toward: Tensor | float = torch.zeros((), device=data.device) if on_gpu else 0.0
+        rate: Any = self.rate if on_gpu else plan.learning_rate
+        self.optimizer = _optimizer(self.parameters, self.matrices, plan, rate)
         self.average = copy.deepcopy(scorer) if plan.ema is not None else None
         if self.average is not None:
             self.averages: list[Tensor] = list(self.average.parameters())
             self.buffers = list(zip(self.average.buffers(), scorer.buffers(), strict=True))
+        self.generator = torch.Generator(data.device) if scorer.drops_out else None
+        scorer.draw_from(self.generator)
+        forget = partial(self.optimizer.zero_grad, set_to_none=True)
+        self.graphs = StepGraphs(self.recorded_work, forget, self.generator) if on_gpu else None
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
@@ -205,13 +215,12 @@ class Run:
         while self.step < plan.steps and not self.finished:
             epoch, begin = divmod(self.step, length)
             for chosen in self.epoch(epoch)[begin:]:
-                batch = self.data.batch(chosen)
-                self.one_step(batch)
+                self.one_step(chosen)
                 last = self.step == plan.steps
                 if last or self.step % plan.evaluate_every == 0:
                     self.look()
                     if last:
-                        self.check_scores(batch)
+                        self.check_scores(self.data.batch(chosen))
                     self.record()
                     yield True
                     if last or self.finished:
@@ -229,14 +238,43 @@ class Run:
         """Whether the score has not risen for so long that it is time to stop."""
         return self.plan.patience is not None and self.since_best >= self.plan.patience
 
-    def one_step(self, batch: Batch) -> None:
+    def one_step(self, chosen: Tensor) -> None:
         """One batch: loss, gradient, update."""
-        plan, rate = self.plan, self.plan.rate(self.step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        plan = self.plan
+        rate = plan.rate(self.step)
+        decay = min(plan.ema or 0.0, (2 + self.step) / (11 + self.step))
         if not self.scorer.training:
             self.scorer.train()
-        self.scorer.at_step(plan.seed, self.step)
+        if self.generator is not None:
+            self.generator.manual_seed((plan.seed * 1_000_003 + self.step) % 2**63)
+        if self.graphs is None:
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.toward = 1 - decay
+            objective = self.work(self.data.batch(chosen))
+        else:
+            self.rate.fill_(rate)
+            self.toward.fill_(1 - decay)  # type: ignore[union-attr]
+            objective = self.graphs(*self.inputs(chosen))
+        self.step += 1
+        self.recent.append(objective)
+
+    def inputs(self, chosen: Tensor) -> list[Tensor | None]:
+        """Return what a recorded step reads: which sets, where it can gather them itself, else the batch."""
+        if self.data.gathers_by_index:
+            return [chosen]
+        batch = self.data.batch(chosen)
+        return [batch.objects, batch.mask, batch.targets, batch.weights]
+
+    def recorded_work(self, *inputs: Tensor | None) -> Tensor:
+        """Do the work of a step from what `inputs` gave."""
+        if len(inputs) == 1:
+            return self.work(self.data.batch(inputs[0]))  # type: ignore[arg-type]
+        return self.work(Batch(*inputs))  # type: ignore[arg-type]
+
+    def work(self, batch: Batch) -> Tensor:
+        """Loss, gradient, update, average; return the objective of each member."""
+        plan = self.plan
         with _autocast(self.data.device, plan.precision):
             scores = self.scores(batch)
         value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
@@ -264,10 +302,9 @@ class Run:
         if plan.clip is not None:
             self.clip(plan.clip)
         self.optimizer.step()
-        self.step += 1
         if self.average is not None:
-            self.follow(min(plan.ema or 0.0, (1 + self.step) / (10 + self.step)))
-        self.recent.append(objective.detach())
+            self.follow()
+        return objective.detach()
 
     def scores(self, batch: Batch) -> Tensor:
         """Score a batch: ``(n, m)``, or ``(members n, m)``."""
@@ -286,9 +323,14 @@ class Run:
             g.mul_(factors.view(-1, *[1] * (g.ndim - 1)))
 
     @torch.no_grad()
-    def follow(self, decay: float) -> None:
+    def follow(self) -> None:
         """Move the average of the weights a little towards the present ones."""
-        torch._foreach_lerp_(self.averages, self.parameters, 1 - decay)
+        if isinstance(self.toward, Tensor):
+            steps = torch._foreach_sub(self.parameters, self.averages)
+            torch._foreach_mul_(steps, self.toward)
+            torch._foreach_add_(self.averages, steps)
+        else:
+            torch._foreach_lerp_(self.averages, self.parameters, self.toward)
         for old, new in self.buffers:
             old.copy_(new)
 
@@ -343,6 +385,7 @@ class Run:
 
     def outcome(self, *, interrupted: bool) -> Outcome:
         """Return what is left when it is over."""
+        self.scorer.draw_from(None)
         return Outcome(
             weights=self.best_weights if self.best_weights is not None else self.weights(),
             optimizer=self.optimizer_tensors(),
@@ -376,6 +419,9 @@ class Run:
             i, name = key.split(".", 1)
             whole["state"].setdefault(int(i), {})[name] = value.clone()
         self.optimizer.load_state_dict(whole)
+        if self.graphs is not None:  # the rate that steps read
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.rate
 
     def save(self, path: Path, identity: str) -> None:
         """Write the whole state."""
@@ -421,17 +467,17 @@ class EnsembleRun(Run):
         self.members = scorer.members
         super().__init__(scorer, *others)
 
-    def one_step(self, batch: Batch) -> None:
+    def work(self, batch: Batch) -> Tensor:
         weights = None if batch.weights is None else batch.weights.repeat(self.members)
         wide = Batch(batch.objects, batch.mask, batch.targets.repeat(self.members, 1), weights)  # type: ignore[union-attr]
         wide.there = batch.there.repeat(self.members, 1)
-        super().one_step(wide)
+        return super().work(wide)
 
     def scores(self, batch: Batch) -> Tensor:
         return self.scorer.each(batch.objects, batch.mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
 
-def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan) -> torch.optim.Optimizer:
+def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan, rate: Any) -> torch.optim.Optimizer:
     """Weight decay is for matrices; biases and scales of norms are left alone."""
     chosen = {id(p) for p in matrices}
     groups = [
@@ -440,9 +486,9 @@ def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan) -> torch.
     ]
     if plan.optimizer == "sgd":
         return torch.optim.SGD(
-            groups, lr=plan.learning_rate, momentum=plan.momentum, nesterov=plan.momentum > 0, fused=True
+            groups, lr=rate, momentum=plan.momentum, nesterov=plan.momentum > 0, fused=True
         )
-    return torch.optim.AdamW(groups, lr=plan.learning_rate, fused=True)
+    return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=isinstance(rate, Tensor))
 
 
 def _autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:

@@ -21,11 +21,19 @@ class Scorer(nn.Module, ABC):
 
     stackable = True  # whether several can be trained together: what is computed depends on shapes alone
 
-    def at_step(self, seed: int, step: int) -> None:
-        """Name the step of training that comes, from which all that is drawn at random in it follows."""
-        for i, module in enumerate(self.modules()):
-            if isinstance(module, Dropout):
-                module.seed = ((seed * 1_000_003 + step) * 1_009 + i) % 2**63
+    def dropouts(self) -> list[Dropout]:
+        """Return the layers that leave something out in training."""
+        return [module for module in self.modules() if isinstance(module, Dropout)]
+
+    @property
+    def drops_out(self) -> bool:
+        """Whether anything is drawn at random in training."""
+        return any(layer.share > 0 for layer in self.dropouts())
+
+    def draw_from(self, generator: torch.Generator | None) -> None:
+        """Say where training draws at random; None for nowhere, and nothing is left out."""
+        for layer in self.dropouts():
+            layer.generator = generator
 
     @abstractmethod
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:

@@ -159,23 +159,22 @@ def linear_map(
 
 
 class Dropout(nn.Module):
-    """Leaves out a share of its input in training, drawn from the seed of the step and nothing else.
+    """Leaves out a share of its input in training, drawn from the generator it is given; without one, nothing.
 
-    See `entourage.nets.Scorer.at_step`. Before any step is named, nothing is left out.
+    See `entourage.nets.Scorer.draw_from`.
     """
 
     def __init__(self, share: float) -> None:
         super().__init__()
         check_number("dropout", share, least=0, below=1)
         self.share = share
-        self.seed: int | None = None
+        self.generator: torch.Generator | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Set entries to 0 and scale the others up; in evaluation return what came."""
-        if not self.training or self.share == 0 or self.seed is None:
+        if not self.training or self.share == 0 or self.generator is None:
             return inputs
-        generator = torch.Generator(inputs.device).manual_seed(self.seed)
-        kept = torch.rand(inputs.shape, generator=generator, device=inputs.device) >= self.share
+        kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.share
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 

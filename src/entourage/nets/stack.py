@@ -9,6 +9,7 @@ from torch.func import functional_call, stack_module_state
 
 from entourage.axes import Mask, Objects, Scores
 from entourage.nets.base import Scorer
+from entourage.nets.layers import Dropout
 
 __all__ = ["Stack"]
 
@@ -70,9 +71,9 @@ class Stack(Scorer):
         one.load_state_dict(self.member(i))
         return one.eval()
 
-    def at_step(self, seed: int, step: int) -> None:
-        """Name the step of training that comes."""
-        self._one[0].at_step(seed, step)
+    def dropouts(self) -> list[Dropout]:
+        """Return the layers that leave something out in training: those of the net that all weights go through."""
+        return self._one[0].dropouts()
 
     def member(self, i: int) -> dict[str, Tensor]:
         """Return a copy of the weights of one member."""
