@@ -272,7 +272,9 @@ def fit(
     target: Target,
     out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
     target_kind: TargetKind = "rank",
-    model: Annotated[str, typer.Option(help="context_free, fate, feta, or auto: the best of them.")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="context_free, fate, feta, set_attention, or auto: the best of them.")
+    ] = "auto",
     feature: Feature = None,
     situation: Situation = None,
     ignore: Ignore = None,
@@ -303,7 +305,9 @@ def fit(
     console = Console(stderr=as_json)
     if on_disk is not None:
         if model == "auto":
-            raise UserError("With --on-disk, name the model: --model fate, feta or context_free.")
+            raise UserError(
+                "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
+            )
         ranker = ranker_for(model, **_settings(device, seed, steps), verbose=Console(stderr=True).is_terminal)
         with Progress(console=Console(stderr=True)) as bar:
             line = bar.add_task("laying out", total=None)
@@ -452,7 +456,7 @@ def tune(
     target: Target,
     out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
     target_kind: TargetKind = "rank",
-    model: Annotated[str, typer.Option(help="context_free, fate or feta.")] = "fate",
+    model: Annotated[str, typer.Option(help="context_free, fate, feta or set_attention.")] = "fate",
     feature: Feature = None,
     situation: Situation = None,
     ignore: Ignore = None,

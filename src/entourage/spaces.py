@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from entourage.baselines import ExpectedRankRegression, LambdaMART, RankBoost, RankSVM
 from entourage.errors import ParameterError, check_choice
 from entourage.estimators import SetEstimator
-from entourage.nets import FATE, FETA, ContextFree
+from entourage.nets import FATE, FETA, ContextFree, SetAttention
 from entourage.predictor import SetPredictor
 
 __all__ = [
@@ -66,6 +66,14 @@ _HIDDEN: Space = {
         (("relu", "none"), ("relu", "batch"), ("selu", "none"), ("gelu", "layer"))
     ),
 }
+_ATTENTION: Space = {
+    "net__width": Choice((32, 64, 96)),
+    "net__rounds": Whole(2, 5),
+    "net__heads": Choice((1, 4, 8)),
+    "net__depth": Whole(1, 2),
+    "net__dropout": Choice((0.0, 0.1, 0.2)),
+    "net__norm": Choice(("none", "layer")),
+}
 _LOSS: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
 
 #: What is searched for each net and each classical ranker. A net without context keeps its loss: it is what
@@ -77,6 +85,7 @@ SPACES: dict[type, Space] = {
     | {"net__embedding_size": Choice((None, 16, 32, 64, 128, 256)), "net__embedding_depth": Whole(1, 4)}
     | _LOSS
     | _TRAINING,
+    SetAttention: _ATTENTION | _LOSS | _TRAINING,
     ExpectedRankRegression: {"alpha": Real(1e-6, 1e3, log=True)},
     RankSVM: {"C": Real(1e-4, 1e2, log=True)},
     RankBoost: {"rounds": Whole(20, 500, log=True), "bins": Choice((16, 64, 256))},
@@ -107,7 +116,10 @@ def few_sets_space(model: SetPredictor) -> Space:
     """
     if not isinstance(model, SetEstimator):
         return space_of(model)
-    return _FEW_SETS | ({} if isinstance(model.net, ContextFree) else _LOSS)
+    space = {key: what for key, what in _FEW_SETS.items() if key in model.get_params()}
+    if isinstance(model.net, SetAttention):
+        space |= {"net__depth": Whole(1, 2), "net__rounds": Whole(1, 3)}
+    return space | ({} if isinstance(model.net, ContextFree) else _LOSS)
 
 
 def space_of(model: SetPredictor) -> Space:

@@ -15,7 +15,7 @@ from entourage.data.tables import PackedTable, TableEncoder, arrow_table
 from entourage.errors import DataError, UserError, check_choice
 from entourage.estimators import Ranker, SetEstimator
 from entourage.metrics import METRICS
-from entourage.nets import FATE, FETA, ContextFree, Net
+from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.sets import Sets
 from entourage.tuning import fold_indices
 
@@ -38,6 +38,7 @@ CANDIDATES: dict[str, tuple[Net, str]] = {
     "context_free": (ContextFree(), "logistic"),
     "fate": (FATE(), "hinge"),
     "feta": (FETA(), "hinge"),
+    "set_attention": (SetAttention(), "hinge"),
 }
 
 
