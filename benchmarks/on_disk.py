@@ -39,9 +39,10 @@ def own_megabytes() -> float:
 
 def fit(path: Path, folder: str) -> None:
     """Fit in this process; print seconds and peak megabytes as JSON."""
+    from entourage.automatic import ranker_for
     from entourage.data import read_table
     from entourage.data.tables import TableEncoder
-    from entourage.tabular import fit_on_disk, fit_table, ranker_for
+    from entourage.tabular import fit_on_disk, fit_table
 
     model = ranker_for("fate", steps=200, device="cpu", random_state=0)
     roles = {"set_id": "set", "target": "y"}

@@ -14,9 +14,9 @@ from entourage.baselines import RandomRanker, RankSVM
 from entourage.comparison import KINDS, compare, default_candidates, verdict
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.errors import DataError, ParameterError, TrainingError
+from entourage.folds import fold_indices
 from entourage.intervals import bootstrap_interval, sign_flip_p_value, widening_of
 from entourage.nets.alone import Alone
-from entourage.tuning import fold_indices
 
 X, RANKS = make_hypervolume(n_sets=60, random_state=0)
 SETS = Sets.of(X, RANKS)

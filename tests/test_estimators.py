@@ -360,3 +360,25 @@ def test_context_is_learnt_where_there_is_some():
     }
     assert scores["FATE"] > scores["ContextFree"] + 0.1
     assert scores["FETA"] > scores["ContextFree"] + 0.1
+
+
+def test_auto_takes_the_net_that_does_best_on_held_out_sets(tmp_path):
+    X, ranks = make_medoid(n_sets=400, random_state=0)
+    model = Ranker("auto", steps=150, batch_size=64, random_state=0).fit(X, ranks)
+    assert [t.score for t in model.tried_] == sorted((t.score for t in model.tried_), reverse=True)
+    assert {t.name for t in model.tried_} == {"context_free", "fate", "feta", "set_attention"}
+    assert not isinstance(model.net_, ContextFree), "this task needs the context"
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_scores(X), model.predict_scores(X))
+
+
+def test_auto_begins_with_no_other_net_once_its_time_is_up():
+    X, ranks = make_medoid(n_sets=50, random_state=0)
+    model = Ranker("auto", steps=5, budget=0, random_state=0).fit(X, ranks)
+    assert [t.name for t in model.tried_] == ["context_free"]
+
+
+def test_another_word_than_auto_is_no_net():
+    X, ranks = make_medoid(n_sets=50, random_state=0)
+    with pytest.raises(ParameterError, match="auto"):
+        Ranker("autos", steps=5).fit(X, ranks)

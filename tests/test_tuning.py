@@ -14,8 +14,9 @@ from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.errors import DataError, ParameterError, TrainingError, UserError
+from entourage.folds import fold_indices
 from entourage.spaces import SPACES, Choice, Real, Whole, present_choice, space_of
-from entourage.tuning import fold_indices, nested_cross_validation, tune
+from entourage.tuning import nested_cross_validation, tune
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)
 SMALL = Ranker(FATE(width=8), steps=20, batch_size=32, device="cpu", random_state=0)

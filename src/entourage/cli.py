@@ -299,7 +299,8 @@ def fit(
 
     entourage fit races.csv --set-id race --target place -o races.entourage
     """
-    from entourage.tabular import choose_net, fit_on_disk, fit_table, ranker_for
+    from entourage.automatic import choose_net, ranker_for
+    from entourage.tabular import fit_on_disk, fit_table
 
     check_output(out)
     console = Console(stderr=as_json)
@@ -343,9 +344,9 @@ def fit(
     if model == "auto":
         found = choose_net(
             packed.sets,
+            lambda name: ranker_for(name, **settings),
             seconds=budget,
             on_try=lambda t: console.print(f"{t.name}: {t.score:.4f} on held-out sets, {t.seconds:.0f} s"),
-            **settings,
         )
         tried = [vars(t) for t in found]
         model = found[0].name
@@ -477,7 +478,8 @@ def tune(
 
     The search is kept on disk: started again with the same table and settings, it goes on where it was.
     """
-    from entourage.tabular import fit_table, ranker_for
+    from entourage.automatic import ranker_for
+    from entourage.tabular import fit_table
     from entourage.tuning import tune as search
 
     check_output(out)

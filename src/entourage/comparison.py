@@ -45,6 +45,7 @@ from sklearn.base import clone
 from entourage.baselines import LambdaMART, RankSVM
 from entourage.errors import DataError, ParameterError, UserError, check_choice, check_number
 from entourage.estimators import Ranker
+from entourage.folds import fold_indices
 from entourage.intervals import bootstrap_interval, labels_of, sign_flip_p_value, widening_of
 from entourage.metrics import METRICS
 from entourage.nets import FATE, FETA, ContextFree
@@ -52,7 +53,6 @@ from entourage.nets.alone import Alone
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
-from entourage.tuning import fold_indices
 
 __all__ = [
     "KINDS",

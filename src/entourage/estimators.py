@@ -47,8 +47,9 @@ class SetEstimator(SetPredictor):
 
     Parameters
     ----------
-    net : FATE(), FETA(), ContextFree(), ...; optional
-        By default ``FATE()``.
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
+        By default ``FATE()``. "auto" tries the family (:mod:`entourage.automatic`) on a held-out fifth of the
+        sets and takes the best.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}
@@ -95,6 +96,8 @@ class SetEstimator(SetPredictor):
     members : int
         How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
         uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
+    budget : float
+        With "auto": the seconds after which no other net is tried.
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
         a code outside, such as 0, is a level that was never seen.
@@ -114,6 +117,7 @@ class SetEstimator(SetPredictor):
     ----------
     scorer_ : the fitted module
     net_ : the net it was built from
+    tried_ : with "auto", what each net was worth
     history_ : a row (step, learning rate, loss, score) for each look at the held-out sets
     best_score_ : the best score on the held-out sets, None where none were held out
     n_features_in_, n_situation_features_in_ : how many features were seen
@@ -124,7 +128,7 @@ class SetEstimator(SetPredictor):
 
     def __init__(
         self,
-        net: Net | None = None,
+        net: Net | str | None = None,
         *,
         loss: str | Loss = "hinge",
         optimizer: str = "adamw",
@@ -147,6 +151,7 @@ class SetEstimator(SetPredictor):
         patience: int | None = 20,
         standardize: bool = True,
         members: int = 1,
+        budget: float = 300.0,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -176,6 +181,7 @@ class SetEstimator(SetPredictor):
         self.patience = patience
         self.standardize = standardize
         self.members = members
+        self.budget = budget
         self.categories = categories
         self.device = device
         self.precision = precision
@@ -234,6 +240,8 @@ class SetEstimator(SetPredictor):
         check_number("validation", self.validation, least=0, below=1)
         seed = self._draw_seed(self.checkpoint)
         standardise = self._standardizer(sets)
+        if isinstance(self.net, str):
+            self._choose(sets, weights, seed)
         scorer = self._build(standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
@@ -334,6 +342,8 @@ class SetEstimator(SetPredictor):
 
     def _build(self, standardise: Standardizer, seed: int) -> Scorer:
         net: Any = FATE() if self.net is None else self.net
+        if isinstance(net, str) and hasattr(self, "_chosen"):
+            net = self._chosen
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
             raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
@@ -347,6 +357,22 @@ class SetEstimator(SetPredictor):
             for own in seeds
         ]
         return scorers[0] if self.members == 1 else Stack(scorers)
+
+    def _choose(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> None:
+        """Try the family, with these settings, and take the best."""
+        from entourage.automatic import CANDIDATES, choose_net
+
+        check_choice("net", self.net, ["auto"])
+        if sets.on_disk:
+            raise ParameterError('Sets on disk are too large to try each net: name one instead of "auto".')
+
+        def make(name: str) -> SetEstimator:
+            model: SetEstimator = clone(self).set_params(net=clone(CANDIDATES[name]), random_state=seed)
+            model.set_params(checkpoint=None)
+            return model
+
+        self.tried_ = choose_net(sets, make, seconds=self.budget, weights=weights)
+        self._chosen = clone(CANDIDATES[self.tried_[0].name])
 
     def _standardizer(self, sets: Sets) -> Standardizer:
         places = [place for place, _ in self.categories or ()]
@@ -440,7 +466,8 @@ class SetEstimator(SetPredictor):
     ) -> None:
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
-        self.net_ = FATE() if self.net is None else clone(self.net)  # what scorer_ was built from
+        net = self._chosen if isinstance(self.net, str) else FATE() if self.net is None else self.net
+        self.net_ = clone(net)  # what scorer_ was built from
         self._seed, self._partial_fits, self._standardise = seed, partial_fits, standardise
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
         self._optimizer_kind = self.optimizer

@@ -1,9 +1,7 @@
 """From a table to a model and back: what the commands do, as functions."""
 
 import inspect
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,17 +10,12 @@ from numpy.typing import NDArray
 
 from entourage.data.on_disk import fit_encoder, write_sets
 from entourage.data.tables import PackedTable, TableEncoder, arrow_table
-from entourage.errors import DataError, UserError, check_choice
+from entourage.errors import DataError, UserError
 from entourage.estimators import Ranker, SetEstimator
 from entourage.metrics import METRICS
-from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.sets import Sets
-from entourage.tuning import fold_indices
 
 __all__ = [
-    "CANDIDATES",
-    "Tried",
-    "choose_net",
     "describe",
     "encoder_of",
     "evaluate_table",
@@ -30,61 +23,7 @@ __all__ = [
     "fit_table",
     "influence",
     "predict_table",
-    "ranker_for",
 ]
-
-#: What ``--model`` may be, apart from "auto", which chooses among them.
-CANDIDATES: dict[str, tuple[Net, str]] = {
-    "context_free": (ContextFree(), "logistic"),
-    "fate": (FATE(), "hinge"),
-    "feta": (FETA(), "hinge"),
-    "set_attention": (SetAttention(), "hinge"),
-}
-
-
-@dataclass
-class Tried:
-    """A candidate of the automatic choice and what it was worth on sets held out."""
-
-    name: str
-    score: float
-    seconds: float
-
-
-def ranker_for(name: str, **settings: Any) -> Ranker:
-    """Make the ranker of a candidate's name."""
-    net, loss = CANDIDATES[check_choice("model", name, CANDIDATES)]
-    return Ranker(net, **({"loss": loss} | settings))
-
-
-def choose_net(
-    sets: Sets,
-    *,
-    seconds: float = 300.0,
-    groups: Any = None,
-    on_try: Callable[[Tried], None] = lambda tried: None,
-    **settings: Any,
-) -> list[Tried]:
-    """Try each candidate on a held-out fifth of the sets, until the time is up; the best comes first.
-
-    The first candidate is always tried to its end, so that there is a choice to make.
-    """
-    train, test = fold_indices(len(sets), 5, groups=groups)[0]
-    informative = Ranker.task.informative(sets)
-    if not informative[test].any() or not informative[train].any():
-        raise DataError("There are too few sets to hold some out; name a model instead of auto.")
-    begin = time.monotonic()
-    found: list[Tried] = []
-    for name in CANDIDATES:
-        if found and time.monotonic() - begin > seconds:
-            break
-        start = time.monotonic()
-        model = ranker_for(name, **settings).fit(sets[train])
-        if model.interrupted_:
-            raise KeyboardInterrupt
-        found.append(Tried(name, model.score(sets[test]), time.monotonic() - start))
-        on_try(found[-1])
-    return sorted(found, key=lambda tried: -tried.score)
 
 
 def fit_table(frame: Any, encoder: TableEncoder, model: Ranker) -> PackedTable:

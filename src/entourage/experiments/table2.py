@@ -15,6 +15,7 @@ from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
+from entourage.folds import fold_indices
 from entourage.images.depth import DepthSets, cut, make_depth_sets
 from entourage.images.photographs import Photograph, find_photographs
 from entourage.intervals import bootstrap_interval, sign_flip_p_value
@@ -22,7 +23,7 @@ from entourage.metrics import METRICS
 from entourage.ranks import average_places
 from entourage.report import Cell, Section, Table, make_folder, write_report, write_text
 from entourage.spaces import few_sets_space
-from entourage.tuning import fold_indices, tune
+from entourage.tuning import tune
 
 __all__ = ["Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 
