@@ -10,7 +10,7 @@ from entourage.baselines.random_ranker import RandomRanker
 from entourage.baselines.rank_boost import RankBoost
 from entourage.baselines.rank_svm import RankSVM
 from entourage.estimators import Ranker
-from entourage.nets import FATE, FETA, ContextFree
+from entourage.nets import FATE, FETA, ContextFree, SetAttention
 from entourage.predictor import SetPredictor
 
 __all__ = [
@@ -39,4 +39,5 @@ MODELS: dict[str, Callable[[int], SetPredictor]] = {
     "LambdaMART": lambda seed: LambdaMART(random_state=seed),
     "FETA-Net": _ranker(FETA, "hinge"),
     "FATE-Net": _ranker(FATE, "hinge"),
+    "SetAttention": _ranker(SetAttention, "hinge"),
 }

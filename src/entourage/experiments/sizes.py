@@ -24,6 +24,8 @@ INK = {
     "FATE-Net": "#b3261e",
     "FETA-Net, sizes 3-8": "#1f5fbf",
     "FATE-Net, sizes 3-8": "#b3261e",
+    "SetAttention": "#0b6e4f",
+    "SetAttention, sizes 3-8": "#0b6e4f",
 }
 
 Curves = dict[str, dict[str, list[tuple[float, float]]]]  # task -> model -> (mean, sd) at each size
@@ -149,7 +151,7 @@ def _draw(path: Path, claims: dict[str, Any], curves: Curves) -> None:
                 sizes,
                 means,
                 color=INK[model],
-                linewidth=2.2 if "Net," in model or model in ("FETA-Net", "FATE-Net") else 1.3,
+                linewidth=1.3 if model in claims["context_free"] else 2.2,
                 linestyle="--" if variant else "-",
                 marker="o",
                 markersize=3,
