@@ -18,6 +18,7 @@ import torch
 from entourage import Ranker, SetAttention, __version__
 from entourage.data import make_hypervolume, make_medoid
 from entourage.metrics import METRICS
+from entourage.sets import Sets
 
 RESULTS = Path(__file__).parent / "results"
 METRIC_NAMES = ["ranking_accuracy", "zero_one_accuracy"]
@@ -49,11 +50,9 @@ def run(task: str, repetition: int, members: int, steps: int, device: str) -> di
     model.fit(X, ranks)
     seconds = time.perf_counter() - start
     whole = model.predict_scores(X_test)
-    each = (
-        model._member_scores(model_sets(X_test)).reshape(members, *truth.shape)
-        if members > 1
-        else whole[None]
-    )
+    each = [whole]
+    if members > 1:
+        each = model._member_scores(Sets.of(X_test)).reshape(members, *truth.shape)
     return {
         "task": task,
         "repetition": repetition,
@@ -63,15 +62,9 @@ def run(task: str, repetition: int, members: int, steps: int, device: str) -> di
         "fit_seconds": round(seconds, 1),
         "ensemble": {name: METRICS[name](whole, truth) for name in METRIC_NAMES},
         "member": {name: statistics.mean(METRICS[name](own, truth) for own in each) for name in METRIC_NAMES},
-        "machine": torch.cuda.get_device_name() if device == "cuda" else "CPU",
+        "machine": torch.cuda.get_device_name() if device.startswith("cuda") else "CPU",
         "versions": {"entourage": __version__, "torch": torch.__version__},
     }
-
-
-def model_sets(X: np.ndarray) -> Any:
-    from entourage.sets import Sets
-
-    return Sets.of(X)
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -99,6 +92,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "best.jsonl")
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    if any((row["members"], row["steps"]) != (args.members, args.steps) for row in rows):
+        raise SystemExit(f"{args.out} holds rows of other members or steps; take another file with --out.")
     done = {(row["task"], row["repetition"]) for row in rows}
     for repetition in args.repetition or range(5):
         for task in args.task or TARGETS:

@@ -36,7 +36,7 @@ def main() -> None:
                     "net": repr(net),
                     "steps": steps,
                     "set_passes": steps * model.batch_size,
-                    "ranking_accuracy": round(score, 4),
+                    "ranking_accuracy": score,
                     "seconds": round(seconds, 2),
                 }
             )
@@ -44,6 +44,8 @@ def main() -> None:
             if score > GOAL:
                 break
     reached = {row["net"]: row for row in rows if row["ranking_accuracy"] > GOAL}
+    if len(reached) < 2:
+        raise SystemExit(f"Not all nets passed {GOAL}: only {', '.join(reached) or 'none'} did.")
     best, fate = reached[repr(SetAttention())], reached[repr(FATE())]
     print(f"FATE needs {fate['set_passes'] / best['set_passes']:.1f} times as many set-passes,", end=" ")
     print(f"and {fate['seconds'] / best['seconds']:.1f} times the time")

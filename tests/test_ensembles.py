@@ -140,3 +140,31 @@ def test_one_net_alone_has_no_disagreement():
 def test_no_members_are_refused():
     with pytest.raises(ParameterError, match="members"):
         Ranker(FATE(width=8), members=0, **SETTINGS).fit(X, RANKS)
+
+
+@pytest.mark.parametrize(
+    "net", [FETA(width=8), SetAttention(width=8, dropout=0.0), FETA(width=8, rounds=2)], ids=repr
+)
+def test_sets_too_large_for_all_members_at_once_are_worked_off_one_by_one(net, monkeypatch):
+    from entourage.nets import pairs, rounds
+
+    settings = SETTINGS | {"steps": 10, "validation": 0}
+    at_once = Ranker(net, members=2, **settings).fit(X, RANKS)
+    monkeypatch.setattr(pairs, "GRADIENT_NUMBERS", 10_000)
+    monkeypatch.setattr(rounds, "GRADIENT_NUMBERS", 10_000)
+    in_turn = Ranker(net, members=2, **settings).fit(X, RANKS)
+    first, second = (m.predict_scores(X) for m in (in_turn, at_once))
+    first, second = (s - s.mean(1, keepdims=True) for s in (first, second))  # a shift of all means nothing
+    np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-4)
+
+
+def test_a_model_whose_parameters_were_changed_does_not_go_on(tmp_path):
+    model = Ranker(FATE(width=8), members=2, **SETTINGS).fit(X, RANKS)
+    model.set_params(members=3)
+    with pytest.raises(ParameterError, match=r"fitted as 2 × FATE.*call fit"):
+        model.partial_fit(X, RANKS)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").members == 2
+    model.set_params(members=2, net=FETA(width=8))
+    with pytest.raises(ParameterError, match="call fit"):
+        model.partial_fit(X, RANKS)

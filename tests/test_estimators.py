@@ -39,8 +39,8 @@ def test_constructors_only_store(estimator):
 
 @pytest.mark.parametrize("name", NETS)
 def test_parameters_go_through_the_net(name):
-    model = quick(NETS[name](width=7))
-    assert model.get_params()["net__width"] == 7
+    model = quick(NETS[name](width=8))
+    assert model.get_params()["net__width"] == 8
     model.set_params(net__width=9, learning_rate=0.5)
     assert (model.net.width, model.learning_rate) == (9, 0.5)
     with pytest.raises(ValueError, match="widht"):
@@ -49,12 +49,12 @@ def test_parameters_go_through_the_net(name):
 
 @pytest.mark.parametrize("name", NETS)
 def test_a_clone_is_unfitted_equal_and_apart(name):
-    model = quick(NETS[name](width=7)).fit(X, RANKS)
+    model = quick(NETS[name](width=8)).fit(X, RANKS)
     copy = clone(model)
-    assert repr(copy) == repr(clone(quick(NETS[name](width=7))))
+    assert repr(copy) == repr(clone(quick(NETS[name](width=8))))
     assert not hasattr(copy, "scorer_")
     copy.set_params(net__width=3)
-    assert model.net.width == 7
+    assert model.net.width == 8
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -120,7 +120,7 @@ def test_cross_validation_and_grid_search_work_on_every_form(data):
 
 @pytest.mark.parametrize("name", NETS)
 def test_pickled_and_saved_models_predict_the_same_to_the_bit(name, tmp_path):
-    model = quick(NETS[name](width=6)).fit(X, RANKS)
+    model = quick(NETS[name](width=4)).fit(X, RANKS)
     expected = model.predict_scores(X)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_scores(X), expected)  # noqa: S301
     model.save(tmp_path / "m.entourage")
@@ -345,7 +345,9 @@ def test_the_score_is_weighted_by_set():
 
 
 def test_the_public_names_are_there_and_importing_them_is_lazy():
-    assert set(dir(entourage)) == {"FATE", "FETA", "ContextFree", "Ranker", "__version__", "load"}
+    assert set(dir(entourage)) == {
+        "FATE", "FETA", "ContextFree", "Ranker", "SetAttention", "__version__", "load",
+    }  # fmt: skip
     code = "import entourage, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'Rankr'"):
@@ -382,3 +384,20 @@ def test_another_word_than_auto_is_no_net():
     X, ranks = make_medoid(n_sets=50, random_state=0)
     with pytest.raises(ParameterError, match="auto"):
         Ranker("autos", steps=5).fit(X, ranks)
+
+
+def test_auto_has_no_checkpoint_and_no_partial_fit(tmp_path):
+    X, ranks = make_medoid(n_sets=50, random_state=0)
+    with pytest.raises(ParameterError, match="checkpoint is of one net"):
+        Ranker("auto", steps=5, checkpoint=tmp_path / "run").fit(X, ranks)
+    with pytest.raises(ParameterError, match="partial_fit can't choose"):
+        Ranker("auto", steps=5).partial_fit(X, ranks)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"dropout": 0.1}, {"features": "periodic"}, {"pooling": "spread"}], ids=repr
+)
+def test_settings_of_rounds_that_are_not_there_are_refused(setting):
+    X, ranks = make_medoid(n_sets=50, random_state=0)
+    with pytest.raises(ParameterError, match="rounds=2"):
+        Ranker(FATE(width=8, **setting), steps=5).fit(X, ranks)

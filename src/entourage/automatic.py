@@ -36,15 +36,13 @@ class Tried:
 
 
 def ranker_for(name: str, **settings: Any) -> Ranker:
-    """Make the ranker of a candidate's name; one without context learns by the logistic loss unless told otherwise."""
-    net = CANDIDATES[check_choice("model", name, CANDIDATES)]
-    loss = "logistic" if name == "context_free" else "hinge"
-    return Ranker(clone(net), **({"loss": loss} | settings))
+    """Make the ranker of a candidate's name."""
+    return Ranker(clone(CANDIDATES[check_choice("model", name, CANDIDATES)]), **settings)
 
 
 def choose_net(
     sets: Sets,
-    make: Callable[[str], SetEstimator] = ranker_for,
+    make: Callable[[str], SetEstimator],
     *,
     seconds: float = 300.0,
     groups: Any = None,
@@ -63,19 +61,24 @@ def choose_net(
     on_try : told of each as it is done
     """
     check_number("budget", seconds, least=0)
-    train, test = fold_indices(len(sets), 5, groups=groups)[0] if len(sets) >= 5 else (None, None)
-    informative = Ranker.task.informative(sets)
-    if train is None or not informative[test].any() or not informative[train].any():
-        raise DataError("There are too few sets to hold some out; name a model instead of auto.")
+    kinds = len(sets) if groups is None else len(np.unique(groups))
+    told = Ranker.task.informative(sets) & (True if weights is None else weights > 0)
+    few = DataError("There are too few sets to hold some out; name a model instead of auto.")
+    if kinds < 2:
+        raise few
+    train, test = fold_indices(len(sets), min(5, kinds), groups=groups)[0]
+    if not told[test].any() or not told[train].any():
+        raise few
     begin = time.monotonic()
     found: list[Tried] = []
     for name in CANDIDATES:
         if found and time.monotonic() - begin > seconds:
             break
         start = time.monotonic()
-        model = make(name).fit(sets[train], sample_weight=None if weights is None else weights[train])
+        learnt, judged = (None, None) if weights is None else (weights[train], weights[test])
+        model = make(name).fit(sets[train], sample_weight=learnt)
         if model.interrupted_:
             raise KeyboardInterrupt
-        found.append(Tried(name, model.score(sets[test]), time.monotonic() - start))
+        found.append(Tried(name, model.score(sets[test], sample_weight=judged), time.monotonic() - start))
         on_try(found[-1])
     return sorted(found, key=lambda tried: -tried.score)

@@ -199,8 +199,10 @@ class SubsetResident(Resident):
             self.targets = None if self.targets is None else self.targets.flatten()
             self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(self.home)
             self.uniform_size = None
-        self.subset_sizes, self.per_set = subset_sizes, per_set
-        self.padded = bool(self.sizes.min() < subset_sizes[1])
+        largest = int(self.sizes.max())
+        self.subset_sizes = min(subset_sizes[0], largest), min(subset_sizes[1], largest)
+        self.per_set = per_set
+        self.padded = bool(self.sizes.min() < self.subset_sizes[1])
 
     def n_batches(self, batch_size: int) -> int:
         """How many batches an epoch has."""

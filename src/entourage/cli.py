@@ -140,7 +140,7 @@ FATE-Net, and RankBoost and LambdaMART beside them; a figure outside the toleran
 is marked.
 
     [bold]table2[/bold]: the regions of photographs ranked by depth. --data is a folder of Make3D as it is \
-distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png with NAME_disp.png (Middlebury).
+distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png with NAME_disp.png or .npz (Middlebury).
 
     [bold]sizes[/bold]: all of them trained on sets of 5 and tested on sets of 3 to 24.
 

@@ -36,7 +36,7 @@ from entourage.tasks import Ranking
 from entourage.together import can_train_together, train_together
 from entourage.training import Outcome, Plan, checkpoint_file, train
 
-__all__ = ["ESTIMATORS", "Ranker", "fit_together", "load"]
+__all__ = ["ESTIMATORS", "Ranker", "SetEstimator", "fit_together", "load"]
 
 MOST_TO_HOLD_OUT = 20_000  # of sets on disk
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
@@ -240,9 +240,8 @@ class SetEstimator(SetPredictor):
         check_number("validation", self.validation, least=0, below=1)
         seed = self._draw_seed(self.checkpoint)
         standardise = self._standardizer(sets)
-        if isinstance(self.net, str):
-            self._choose(sets, weights, seed)
-        scorer = self._build(standardise, seed)
+        net = self._find_net(sets, weights, seed)
+        scorer = self._build(net, standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
         own = None if weights is None else weights[training]
@@ -255,6 +254,7 @@ class SetEstimator(SetPredictor):
             sets=sets,
             weights=weights,
             standardise=standardise,
+            net=net,
             scorer=scorer.to(device),
             data=data,
             plan=self._plan(data, seed),
@@ -262,7 +262,7 @@ class SetEstimator(SetPredictor):
         )
 
     def _finish(self, start: "_Start", outcome: Outcome) -> Self:
-        self._keep(start.scorer, start.standardise, outcome, seed=start.plan.seed, partial_fits=0)
+        self._keep(start.net, start.scorer, start.standardise, outcome, seed=start.plan.seed, partial_fits=0)
         if outcome.interrupted:
             best = outcome.best_score is not None
             kept = "the best weights so far are kept" if best else "the last weights are kept"
@@ -288,13 +288,17 @@ class SetEstimator(SetPredictor):
         sets, weights = self._check_training_data(X, y, situation, sample_weight)
         if hasattr(self, "scorer_"):
             self._check_features(sets)
-            seed, count, standardise = self._seed, self._partial_fits, self._standardise
+            self._check_unchanged()
+            net, seed, count, standardise = self.net_, self._seed, self._partial_fits, self._standardise
             state = self._optimizer_state if self._optimizer_kind == self.optimizer else None
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = self._draw_seed(), 0, None
             standardise = self._standardizer(sets)
-            scorer = self._build(standardise, seed)
+            if isinstance(self.net, str):
+                raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
+            net = self._find_net(sets, weights, seed)
+            scorer = self._build(net, standardise, seed)
         device = find_device(self.device)
         resident = self._resident(standardise(sets), device, weights)
         check_number("batch_size", self.batch_size, least=1, whole=True)
@@ -324,8 +328,17 @@ class SetEstimator(SetPredictor):
                 row | {"step": row["step"] + earlier} for row in outcome.history
             ]
             outcome.steps += earlier
-        self._keep(scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
+        self._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
         return self
+
+    def _check_unchanged(self) -> None:
+        """See that a fitted model is still what its parameters say."""
+        named = self.net is None or isinstance(self.net, str) or repr(self.net) == repr(self.net_)
+        if not named or self.members != _members(self.scorer_):
+            raise ParameterError(
+                f"This model was fitted as {_members(self.scorer_)} × {self.net_!r}; its parameters say otherwise "
+                "now. To go on, set them back; to start anew, call fit."
+            )
 
     def _draw_seed(self, checkpoint: str | os.PathLike[str] | None = None) -> int:
         """Return the seed: the given one, that of the run found in ``checkpoint``, or one drawn."""
@@ -340,13 +353,19 @@ class SetEstimator(SetPredictor):
         check_number("random_state", self.random_state, least=0, most=2**32 - 1, whole=True)
         return int(self.random_state)
 
-    def _build(self, standardise: Standardizer, seed: int) -> Scorer:
+    def _find_net(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
+        """Return the net to build: the given one, or the best of the family."""
+        if hasattr(self, "tried_"):
+            del self.tried_
         net: Any = FATE() if self.net is None else self.net
-        if isinstance(net, str) and hasattr(self, "_chosen"):
-            net = self._chosen
+        if isinstance(net, str) and net == "auto":
+            return self._choose(sets, weights, seed)
         if not isinstance(net, Net):
             hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
-            raise ParameterError(f"net needs a net such as FATE() or FETA(); got {net!r}{hint}")
+            raise ParameterError(f'net needs a net such as FATE() or FETA(), or "auto"; got {net!r}{hint}')
+        return net
+
+    def _build(self, net: Net, standardise: Standardizer, seed: int) -> Scorer:
         check_number("members", self.members, least=1, whole=True)
         categories = [(place, levels) for place, levels in self.categories or ()]  # JSON has lists for tuples
         seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=self.members - 1)]
@@ -358,21 +377,22 @@ class SetEstimator(SetPredictor):
         ]
         return scorers[0] if self.members == 1 else Stack(scorers)
 
-    def _choose(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> None:
+    def _choose(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
         """Try the family, with these settings, and take the best."""
         from entourage.automatic import CANDIDATES, choose_net
 
-        check_choice("net", self.net, ["auto"])
-        if sets.on_disk:
-            raise ParameterError('Sets on disk are too large to try each net: name one instead of "auto".')
+        if sets.on_disk or self.checkpoint is not None:
+            what = (
+                "Sets on disk are too large to try each net" if sets.on_disk else "A checkpoint is of one net"
+            )
+            raise ParameterError(f'{what}: name one instead of "auto".')
 
         def make(name: str) -> SetEstimator:
             model: SetEstimator = clone(self).set_params(net=clone(CANDIDATES[name]), random_state=seed)
-            model.set_params(checkpoint=None)
             return model
 
         self.tried_ = choose_net(sets, make, seconds=self.budget, weights=weights)
-        self._chosen = clone(CANDIDATES[self.tried_[0].name])
+        return CANDIDATES[self.tried_[0].name]
 
     def _standardizer(self, sets: Sets) -> Standardizer:
         places = [place for place, _ in self.categories or ()]
@@ -462,11 +482,17 @@ class SetEstimator(SetPredictor):
         return digest.hexdigest() + repr(settings)
 
     def _keep(
-        self, scorer: Scorer, standardise: Standardizer, outcome: Outcome, *, seed: int, partial_fits: int
+        self,
+        net: Net,
+        scorer: Scorer,
+        standardise: Standardizer,
+        outcome: Outcome,
+        *,
+        seed: int,
+        partial_fits: int,
     ) -> None:
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
-        net = self._chosen if isinstance(self.net, str) else FATE() if self.net is None else self.net
         self.net_ = clone(net)  # what scorer_ was built from
         self._seed, self._partial_fits, self._standardise = seed, partial_fits, standardise
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
@@ -481,13 +507,16 @@ class SetEstimator(SetPredictor):
     # --- predicting -----------------------------------------------------------------------------
 
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        return self._scores_of(self.scorer_, sets)
+
+    def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
         device = find_device(self.device)
         if sets.on_disk:
             data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
         else:
             data = Resident(self._standardise(sets), device)
         with progress_bar("scoring", len(sets), self.verbose) as show:
-            return predict_packed(self.scorer_.to(device), data, show).cpu().numpy()
+            return predict_packed(scorer.to(device), data, show).cpu().numpy()
 
     def predict_scores(
         self, X: AnySets, *, situation: ArrayLike | None = None, return_std: bool = False
@@ -504,9 +533,10 @@ class SetEstimator(SetPredictor):
             return super().predict_scores(X, situation=situation)
         sets = Sets.of(X, None, situation)
         each = self._member_scores(sets)  # (members, objects)
+        scores = like(X, sets, self._checked_scores(sets))
         for _, rows in sets.by_size():
             each[:, rows] -= each[:, rows].mean(2, keepdims=True)
-        return like(X, sets, self._checked_scores(sets)), like(X, sets, each.std(0, ddof=1))
+        return scores, like(X, sets, each.std(0, ddof=1))
 
     def predict_pairs(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return which share of the members of an ensemble put object i of a set above object j: ``(n, m, m)``.
@@ -527,15 +557,8 @@ class SetEstimator(SetPredictor):
         if not isinstance(self.scorer_, Stack):
             raise ParameterError("One net alone doesn't disagree: fit an ensemble, Ranker(..., members=8).")
         self._check_features(sets)
-        whole = self.scorer_
-        try:
-            scores = []
-            for i in range(whole.members):
-                self.scorer_ = whole.scorer(i)
-                scores.append(self._packed_scores(sets))
-        finally:
-            self.scorer_ = whole
-        return np.stack(scores)
+        members = [self.scorer_.scorer(i) for i in range(self.scorer_.members)]
+        return np.stack([self._scores_of(member, sets) for member in members])
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -559,6 +582,7 @@ class SetEstimator(SetPredictor):
             )
         params["checkpoint"] = None if self.checkpoint is None else str(self.checkpoint)
         params["random_state"] = self._seed
+        params["members"] = _members(self.scorer_)
         del params["net"]
         content = {
             "estimator": type(self).__name__,
@@ -598,6 +622,7 @@ class _Start:
     sets: Sets
     weights: NDArray[Any] | None
     standardise: Standardizer
+    net: Net
     scorer: Scorer
     data: Resident
     plan: Plan
@@ -642,7 +667,8 @@ def fit_together(models: Sequence[SetEstimator], data: Sequence[tuple[AnySets, A
     """
     alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
     first = models[0]
-    if len(models) > 1 and alike and first.checkpoint is None and first.members == 1:
+    plain = first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
+    if len(models) > 1 and alike and plain:
         starts = [model._prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
         residents, plans = [start.data for start in starts], [start.plan for start in starts]
         if can_train_together(starts[0].scorer, residents, plans):
@@ -688,10 +714,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         interrupted=fitted["interrupted"],
     )
     seed = fitted["seed"]
-    scorer = model._build(standardise, seed)
-    model._keep(scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
+    scorer = model._build(net, standardise, seed)
+    model._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
     model.table_ = content.get("table")
     return model
+
+
+def _members(scorer: Scorer) -> int:
+    return scorer.members if isinstance(scorer, Stack) else 1
 
 
 def _loss_name(loss: str | Loss) -> str | None:

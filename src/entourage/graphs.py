@@ -35,20 +35,29 @@ class StepGraphs:
     ----------
     work : a step of training, of tensors (or None) on the GPU; returns a tensor
     prepare : called before recording, so that nothing an earlier step left is in the way
+    device : the GPU
     generator : what is drawn at random in a step comes from it, if anything
     """
 
     def __init__(
-        self, work: Callable[..., Tensor], prepare: Callable[[], None], generator: torch.Generator | None
+        self,
+        work: Callable[..., Tensor],
+        prepare: Callable[[], None],
+        device: torch.device,
+        generator: torch.Generator | None,
     ) -> None:
-        self.work, self.prepare, self.generator = work, prepare, generator
+        self.work, self.prepare, self.device, self.generator = work, prepare, device, generator
         self.recorded: dict[tuple[object, ...], _Recorded] = {}
         self.seen: Counter[tuple[object, ...]] = Counter()
-        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.possible = True
 
     def __call__(self, *inputs: Tensor | None) -> Tensor:
         """Do a step."""
+        with torch.cuda.device(self.device):
+            return self._step(inputs)
+
+    def _step(self, inputs: Inputs) -> Tensor:
         key = tuple(None if t is None else (t.shape, t.dtype) for t in inputs)
         found = self.recorded.get(key)
         if found is None and self.possible and self.seen[key] >= WARM_UP:
@@ -80,19 +89,24 @@ class StepGraphs:
             graph.register_generator_state(self.generator)
         pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
         self.prepare()
+        here = torch.cuda.current_stream()
         try:
             with torch.cuda.graph(graph, pool=pool, stream=self.stream):
                 output = self.work(*kept)
         except RuntimeError as error:
-            self.possible = False
+            torch.cuda.set_stream(here)
             self.prepare()
             torch.cuda.synchronize()
-            reason = str(error).strip().splitlines()[0].rstrip(".")
-            warnings.warn(
-                f"A step of this net and loss can't be recorded as a CUDA graph ({reason}); training goes on without, "
-                "to the same end, more slowly.",
-                stacklevel=2,
-            )
+            self.give_up(str(error.__context__ or error).strip().splitlines()[0].rstrip("."))
             return None
         self.recorded[key] = _Recorded(graph, kept, output)
         return self.recorded[key]
+
+    def give_up(self, reason: str) -> None:
+        """Record nothing from here on, and say so."""
+        self.possible = False
+        warnings.warn(
+            f"A step of this net and loss can't be recorded as a CUDA graph ({reason}); training goes on without, "
+            "to the same end, more slowly.",
+            stacklevel=2,
+        )

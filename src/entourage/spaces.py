@@ -111,8 +111,8 @@ _FEW_SETS: Space = {
 def few_sets_space(model: SetPredictor) -> Space:
     """Return a smaller space for nets that learn from little data, in few trials; others keep theirs.
 
-    How large the net is (a linear one too), how long and how fast it learns, its weight decay and, where it sees
-    the context, its loss.
+    How large the net is (for the paper's nets a linear one too), how long and how fast it learns, its weight decay
+    and, where it sees the context, its loss.
     """
     if not isinstance(model, SetEstimator):
         return space_of(model)

@@ -22,10 +22,14 @@ __all__ = ["can_train_together", "train_together"]
 
 
 def can_train_together(scorer: Scorer, data: Sequence[Resident], plans: Sequence[Plan]) -> bool:
-    """Whether nets like this can be stacked, on these data: sets of one size, as many in each, one plan."""
+    """Whether nets like this can be stacked, on these data: sets of one size, as many in each, one plan.
+
+    Nets with dropout are not: what each leaves out would depend on how many there are.
+    """
     shapes = {(d.uniform_size, len(d), d.weights is None, d.situation is None) for d in data}
     return (
         scorer.stackable
+        and not scorer.drops_out
         and len(shapes) == 1
         and data[0].uniform_size is not None
         and len({replace(plan, seed=0) for plan in plans}) == 1

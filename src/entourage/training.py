@@ -29,7 +29,7 @@ from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
 
-__all__ = ["Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
+__all__ = ["EnsembleRun", "Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
@@ -196,7 +196,11 @@ class Run:
         self.generator = torch.Generator(data.device) if scorer.drops_out else None
         scorer.draw_from(self.generator)
         forget = partial(self.optimizer.zero_grad, set_to_none=True)
-        self.graphs = StepGraphs(self.recorded_work, forget, self.generator) if on_gpu else None
+        self.graphs = None
+        if on_gpu:
+            self.graphs = StepGraphs(self.recorded_work, forget, data.device, self.generator)
+            if not scorer.stackable:
+                self.graphs.give_up("what it computes depends on the values of the features")
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
@@ -468,12 +472,14 @@ class EnsembleRun(Run):
         super().__init__(scorer, *others)
 
     def work(self, batch: Batch) -> Tensor:
+        """Let every member learn from the batch."""
         weights = None if batch.weights is None else batch.weights.repeat(self.members)
         wide = Batch(batch.objects, batch.mask, batch.targets.repeat(self.members, 1), weights)  # type: ignore[union-attr]
         wide.there = batch.there.repeat(self.members, 1)
         return super().work(wide)
 
     def scores(self, batch: Batch) -> Tensor:
+        """Score a batch with every member: ``(members n, m)``."""
         return self.scorer.each(batch.objects, batch.mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
 

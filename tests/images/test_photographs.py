@@ -536,3 +536,15 @@ def test_the_real_stereo_scenes_are_13_groups():
         image, distances = photograph.read()
         assert image.shape[:2] == distances.shape
         assert np.isfinite(distances).mean() > 0.75
+
+
+def test_drives_of_kitti_s_own_names_stay_together(tmp_path):
+    for frame in ("drive_0002_sync_image_0000000005_image_02", "drive_0002_sync_image_0000000008_image_02"):
+        name = f"2011_09_26_{frame}"
+        picture(tmp_path / f"{name}.color.png")
+        grey(tmp_path / f"{name}.depth.png", np.full((32, 24), 256), np.uint16)
+    name = "2011_09_26_drive_0005_sync_image_0000000001_image_02"
+    picture(tmp_path / f"{name}.color.png")
+    grey(tmp_path / f"{name}.depth.png", np.full((32, 24), 256), np.uint16)
+    groups = [photo.group for photo in load_depth_pairs(tmp_path)]
+    assert groups == ["2011_09_26_drive_0002"] * 2 + [name]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from entourage.errors import check_choice
+from entourage.errors import UserError, check_choice
 from entourage.experiments.effects import run_effects
 from entourage.experiments.expressivity import run_expressivity
 from entourage.experiments.rows import Options
@@ -25,4 +25,6 @@ EXPERIMENTS: dict[str, Callable[[Path, Options], str]] = {
 
 def reproduce(name: str, folder: Path, options: Options) -> str:
     """Run an experiment: rows, Markdown, pictures and a report go into ``folder``; return the Markdown."""
+    if name != "table2" and (options.data is not None or options.regions != "grid"):
+        raise UserError("--data and --regions are about photographs: they are for table2.")
     return EXPERIMENTS[check_choice("name", name, EXPERIMENTS)](folder, options)

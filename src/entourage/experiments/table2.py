@@ -1,5 +1,7 @@
 """Table 2: photographs cut into regions, ranked by depth; Make3D as in the paper, KITTI and Middlebury as well."""
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ from entourage.report import Cell, Section, Table, make_folder, write_report, wr
 from entourage.spaces import few_sets_space
 from entourage.tuning import tune
 
-__all__ = ["Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
+__all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 
 NAME = "table2"
 METRIC_NAMES = {"spearman": "Spearman", "ranking_accuracy": "0/1-ranking accuracy"}
@@ -56,11 +58,14 @@ class DepthJob(Job):
     settings: tuple[tuple[str, Any], ...]
     tuning: tuple[int, int] | None  # trials, inner folds
     out: str
+    fingerprint: str  # of the photographs
 
     @property
     def identity(self) -> Row:
         """What a row must have to be this job's, beside its key."""
         return {
+            "data": self.fingerprint,
+            "settings": dict(self.settings),
             "regions": self.regions,
             "fold": self.fold,
             "seed": self.seed,
@@ -79,8 +84,7 @@ def run_table2(folder: Path, options: Options) -> str:
         )
     claims = read_claims(NAME)
     photographs = find_photographs(options.data)
-    splits = splits_of(photographs, claims["scene_folds"])
-    jobs = list(_jobs(claims, options, splits, folder))
+    jobs = list(_jobs(claims, options, photographs, folder))
     make_folder(folder)
     announce = partial(_announce, options, len(photographs))
     _load(str(options.data), options.regions, str(folder / "cues"), options.workers, announce)
@@ -114,7 +118,7 @@ def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split
             f"All {len(photographs)} photographs are of one drive or scene, {names[0]!r}: at least two are needed, "
             "to learn from one and be judged by the other."
         )
-    if kind == "metres":
+    if kind == "metres" and counts.max() > 1:
         drive = groups == names[counts.argmax()]
         return [_split("drive held out", 0, places, drive), _split("scenes held out", 0, places, ~drive)]
     parts = fold_indices(len(groups), min(scene_folds, len(names)), groups=groups, random_state=0)
@@ -126,14 +130,16 @@ def _split(task: str, fold: int, places: NDArray[np.int64], test: NDArray[np.boo
 
 
 def _jobs(
-    claims: dict[str, Any], options: Options, splits: Sequence[Split], folder: Path
+    claims: dict[str, Any], options: Options, photographs: Sequence[Photograph], folder: Path
 ) -> Iterator[DepthJob]:
+    splits = splits_of(photographs, claims["scene_folds"])
     limits = claims["modes"][options.mode]
     known = [*claims["models"], *claims["beyond"]]
     options.check(tasks=list(dict.fromkeys(s.task for s in splits)), models=known, tunes=True)
     budget = limits["tuning"]
     tuning = (options.trials or budget["trials"], budget["folds"]) if options.tune else None
     n_folds = max(split.fold for split in splits) + 1
+    digest = hashlib.sha256(json.dumps([(p.name, p.fingerprint()) for p in photographs]).encode())
     for repetition in range(options.repetitions or limits["repetitions"]):
         for split in splits:
             for model in known:
@@ -157,6 +163,7 @@ def _jobs(
                     settings=tuple(sorted(settings.items())),
                     tuning=tuning,
                     out=str(folder),
+                    fingerprint=digest.hexdigest()[:16],
                 )
 
 
@@ -198,6 +205,10 @@ def _run(job: DepthJob, device: str) -> Row:
     if job.tuning is not None:
         trials, folds = job.tuning
         start = time.perf_counter()
+        if len(set(groups.tolist())) < 2:
+            raise DataError(
+                "To choose settings, at least two photographs to learn from are needed; there is one."
+            )
         study = f"{job.out}/studies/{job.task}-{job.model}-{job.repetition}.journal".replace(" ", "-")
         found = tune(
             model,
@@ -294,7 +305,7 @@ def _about(photographs: Sequence[Photograph], options: Options) -> str:
     cut_how = {"grid": "a grid of 61 × 55 patches", "superpixels": "superpixels"}[options.regions]
     return (
         f"{len(photographs)} photographs, each cut into {cut_how}. Learnt from sub-rankings, judged on all regions "
-        "with a reading; in brackets the 95 % bootstrap interval over photographs."
+        "with a reading; in brackets the 95 % bootstrap interval over photographs, taken as independent."
     )
 
 
@@ -372,7 +383,7 @@ def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str
 
 
 def _keep_scores(job: DepthJob, names: Sequence[str], scores: Sequence[NDArray[Any]]) -> None:
-    """Keep the scores of the first repetition of a net that sees the context, for the pictures."""
+    """Keep the scores of a net that sees the context, for the pictures."""
     if job.model in read_claims(NAME)["context"]:
         make_folder(Path(job.out) / "scores")
         named = {name: np.asarray(own, np.float32) for name, own in zip(names, scores, strict=True)}

@@ -8,6 +8,7 @@ import hashlib
 import multiprocessing
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from entourage.errors import DataError, ParameterError, UserError, check_choice, check_number
 from entourage.files import replacing
-from entourage.images import cues, regions
+from entourage.images import cues, photographs, regions
 from entourage.images.photographs import Photograph
 from entourage.images.regions import Regions, grid_regions, region_distances, require_image, superpixels
 from entourage.ranks import ranks_from_scores
@@ -143,7 +144,7 @@ def _described(
         try:
             with file.open("rb") as source, np.load(source) as kept:
                 return kept["cues"], kept["distances"]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
             pass  # damaged: it is made anew
     described, distances = _describe(photograph, how)
     try:
@@ -164,6 +165,6 @@ def _describe(photograph: Photograph, how: str) -> tuple[NDArray[np.float32], ND
 def _code() -> str:
     """Tell this way of cutting and describing from an earlier one: what it computed is not taken for ours."""
     digest = hashlib.sha256()
-    for module in (cues, regions):
+    for module in (cues, photographs, regions):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()

@@ -227,18 +227,22 @@ def load_make3d(folder: Folder) -> list[Photograph]:
 def load_depth_pairs(folder: Folder) -> list[Photograph]:
     """List photographs with depth files of the same size: 16 bit, metres x 256, 0 = no reading.
 
-    KITTI's frames are named DRIVE_FRAME. So the group is the name without its last ``_<digits>`` where
-    several names share that, and otherwise the name itself. This keeps a drive together; it also keeps
-    together what only has a prefix in common, such as ``kuixu_000000`` and ``kuixu_000001``, separate
-    scenes from one source. That is the cautious choice: it can cost a split some freedom, but lets nothing
-    leak through it.
+    Frames of one drive are one group. In the names of KITTI's own depth files the drive is what comes up to
+    ``_drive_<digits>``. Elsewhere a frame is taken to be named DRIVE_FRAME: the group is the name without its
+    last ``_<digits>`` where several names share that, and otherwise the name itself. That also keeps together
+    what only has a prefix in common, such as ``kuixu_000000`` and ``kuixu_000001``, separate scenes from one
+    source: it can cost a split some freedom, but parts no drive.
 
     Parameters
     ----------
     folder : holds NAME.color.jpg (or .jpeg, .png) and NAME.depth.png
     """
     pairs = _pairs(Path(folder), _PAIRS)
-    stems = [re.sub(r"_\d+$", "", name) for name, _, _ in pairs]
+    drives = [re.match(r".*_drive_\d+", name) for name, _, _ in pairs]
+    stems = [
+        drive[0] if drive else re.sub(r"_\d+$", "", name)
+        for (name, _, _), drive in zip(pairs, drives, strict=True)
+    ]
     shared = Counter(stems)
     return [
         Photograph(name, stem if shared[stem] > 1 else name, None, image, depth, _PAIRS.kind)

@@ -44,6 +44,9 @@ class _AloneScorer(Scorer):
         self.scorer, self.copies = scorer, copies
         self.stackable = scorer.stackable
 
+    def in_one_piece(self, n: int, m: int) -> bool:
+        return self.scorer.in_one_piece(n * m, self.copies)
+
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         n, m, d = objects.shape
         alike = objects.reshape(n * m, 1, d).expand(-1, self.copies, -1)  # (n m, copies, d)

@@ -31,7 +31,8 @@ class SetAttention(Net):
     depth : int
         Hidden layers of the net that sees a pair.
     norm : {"layer", "none"}
-        Whether states are normalised before each round. Distances between objects survive without.
+        Whether states are normalised before each round; before they are scored they always are. Distances between
+        objects survive without.
     dropout : float
         The share of each round's changes that is left out in training.
     points : int, optional

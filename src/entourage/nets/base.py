@@ -19,7 +19,11 @@ class Scorer(nn.Module, ABC):
     registered net to that.
     """
 
-    stackable = True  # whether several can be trained together: what is computed depends on shapes alone
+    stackable = True  # whether one kernel can serve several nets: what is computed depends on shapes alone
+
+    def in_one_piece(self, n: int, m: int) -> bool:
+        """Whether a training batch of n sets of m objects is computed at once, not in tiles to save memory."""
+        return True
 
     def dropouts(self) -> list[Dropout]:
         """Return the layers that leave something out in training."""
@@ -27,7 +31,7 @@ class Scorer(nn.Module, ABC):
 
     @property
     def drops_out(self) -> bool:
-        """Whether anything is drawn at random in training."""
+        """Whether anything is left out in training."""
         return any(layer.share > 0 for layer in self.dropouts())
 
     def draw_from(self, generator: torch.Generator | None) -> None:

@@ -66,6 +66,9 @@ class _WithCategories(Scorer):
             torch.randn(levels, vector_size(levels), generator=generator) for levels in self.levels
         )
 
+    def in_one_piece(self, n: int, m: int) -> bool:
+        return self.scorer.in_one_piece(n, m)
+
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         parts = [objects[..., self.numbers]]
         for place, levels, vectors in zip(self.places, self.levels, self.vectors, strict=True):

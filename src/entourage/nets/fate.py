@@ -43,7 +43,8 @@ class FATE(Net):
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
-        "none"; "gelu" with "layer" is what transformers do.
+        "none"; "gelu" with "layer" is what transformers do. This is about the paper's network: the rounds before
+        it have "gelu", and normalise states where ``norm="layer"``.
 
     Notes
     -----

@@ -7,7 +7,7 @@ from entourage.axes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, present, score_in_tiles
-from entourage.nets.pairs import mean_over_others
+from entourage.nets.pairs import fits_at_once, mean_over_others
 from entourage.nets.rounds import PairMessage, refine
 from entourage.nets.subcontexts import SubcontextMean
 
@@ -47,7 +47,8 @@ class FETA(Net):
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with
-        "none"; "gelu" with "layer" is what transformers do.
+        "none"; "gelu" with "layer" is what transformers do. This is about the paper's network: the rounds before
+        it have "gelu", and normalise states where ``norm="layer"``.
 
     Notes
     -----
@@ -134,6 +135,9 @@ class _FETAScorer(Scorer):
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
         self.squash = squash
         self.stackable = not higher  # sub-contexts are dealt by the values of the features
+
+    def in_one_piece(self, n: int, m: int) -> bool:
+        return self.pairs is None or fits_at_once(self.pairs, n, m)
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         scores = score_in_tiles(self.alone, objects, mask)

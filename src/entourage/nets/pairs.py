@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from entourage.axes import Mask, Objects, Scores
 from entourage.nets.layers import MLP
 
-__all__ = ["mean_over_others"]
+__all__ = ["fits_at_once", "mean_over_others"]
 
 TILE_NUMBERS = 2**19  # hidden numbers of a tile where no gradient is needed: 2 MiB of float32
 GRADIENT_NUMBERS = 2**26  # of all pairs together, above which training computes tiles twice to save memory
@@ -34,7 +34,7 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
     others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
     hidden = left.shape[-1]
     if torch.is_grad_enabled():
-        whole = n * m * m * hidden <= GRADIENT_NUMBERS
+        whole = fits_at_once(utility, n, m)
         limit = GRADIENT_NUMBERS // 8
     else:
         whole, limit = False, TILE_NUMBERS
@@ -53,6 +53,11 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
                 row_mask, column_mask = (None, None) if mask is None else (mask[s, r], mask[s, c])
                 total[s, r] += _tile(utility, squash, left[s, r], right[s, c], row_mask, column_mask, i, j)
     return total / others
+
+
+def fits_at_once(utility: MLP, n: int, m: int) -> bool:
+    """Whether the pairs of n sets of m objects are kept for the way back, rather than computed again."""
+    return n * m * m * len(utility.linears[0].weight) <= GRADIENT_NUMBERS  # type: ignore[arg-type]
 
 
 def _tile_shape(n: int, m: int, pairs: int) -> tuple[int, int, int]:

@@ -91,7 +91,7 @@ class PairMessage(nn.Module):
         self.left = linear_map(width, width, generator)
         self.right = linear_map(width, width, generator, bias=False)
         self.more = nn.ModuleList(linear_map(width, width, generator, gain=2.0) for _ in range(depth - 1))
-        self.logits = linear_map(width, heads, generator, gain=0.01) if heads else None
+        self.logits = linear_map(width, heads, generator, gain=0.01, bias=False) if heads else None
         self.out = linear_map(width, width, generator)
 
     def forward(self, states: Tensor, mask: Tensor | None = None, *, others: Tensor | None = None) -> Tensor:
@@ -104,7 +104,7 @@ class PairMessage(nn.Module):
         n, m, h = left.shape
         pairs = n * right.shape[1] * h  # hidden numbers of a row
         gradients = torch.is_grad_enabled()
-        if gradients and pairs * m <= GRADIENT_NUMBERS:
+        if gradients and self.fits_at_once(n, m, right.shape[1]):
             whole: Tensor = self.out(self._tile(left, right, mask, 0, among_themselves))
             return whole
         rows = max(1, (GRADIENT_NUMBERS // 8 if gradients else TILE_NUMBERS) // pairs)
@@ -119,6 +119,10 @@ class PairMessage(nn.Module):
                 tiles.append(self._tile(*arguments))
         message: Tensor = self.out(torch.cat(tiles, dim=1))
         return message
+
+    def fits_at_once(self, n: int, m: int, o: int) -> bool:
+        """Whether the pairs of m and o objects in n sets are kept for the way back, rather than computed again."""
+        return n * m * o * self.left.out_features <= GRADIENT_NUMBERS
 
     def _tile(
         self, left: Tensor, right: Tensor, mask: Tensor | None, i: int, among_themselves: bool
@@ -226,6 +230,10 @@ class RefinedScorer(Scorer):
         self.norm = nn.LayerNorm(width)
         self.stackable = last.stackable
 
+    def in_one_piece(self, n: int, m: int) -> bool:  # noqa: D102 - see Scorer
+        pairs = [module for module in self.rounds.modules() if isinstance(module, PairMessage)]
+        return all(pair.fits_at_once(n, m, m) for pair in pairs) and self.last.in_one_piece(n, m)
+
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:  # noqa: D102 - see Scorer
         states = self.features(objects)
         for one in self.rounds:
@@ -246,6 +254,12 @@ def refine(
     check_number("dropout", net.dropout, least=0, below=1)
     start = FEATURE_MAPS[check_choice("features", net.features, FEATURE_MAPS)]
     if net.rounds == 1:
+        for name, off in (("dropout", 0), ("features", "linear"), ("pooling", "mean")):
+            if getattr(net, name, off) != off:
+                raise ParameterError(
+                    f"{name}={getattr(net, name)!r} is about the rounds before the last, and there are none: give "
+                    "rounds=2 or more."
+                )
         return last(n_features, generator)
     check_number("width", net.width, least=1, whole=True)
     norm = "layer" if net.norm == "layer" else "none"  # batch statistics stay with the paper's network

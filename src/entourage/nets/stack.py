@@ -18,8 +18,8 @@ class Stack(Scorer):
     """An ensemble: its score is the mean of its members'.
 
     A small net keeps neither a GPU nor a core busy, most of a step being the cost of starting its kernels; so
-    in training one kernel serves all members. Nets that can't be stacked so (their work depends on the values
-    of the features) are worked off one after the other.
+    in training one kernel serves all members. Where that can't be (the work depends on the values of the
+    features, or is too large to be done at once), one member comes after the other.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -40,22 +40,38 @@ class Stack(Scorer):
         scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
         return scores
 
-    def one_by_one(self, objects: Objects, mask: Mask | None = None) -> Iterator[Scores]:
-        """Score with one member after the other, in the memory of one."""
-        one = self._one[0].train(self.training)
+    def one_by_one(self, objects: Tensor, mask: Tensor | None = None) -> Iterator[Tensor]:
+        """Score with one member after the other, in the memory of one; see `each`."""
         for i in range(self.members):
-            yield functional_call(
-                one, {name: getattr(self, key)[i] for key, name in self.names.items()}, (objects, mask)
-            )
+            own = objects[i] if objects.ndim == 4 else objects
+            yield self._on_its_own(i)(own, mask)
+
+    def _on_its_own(self, i: int) -> Scorer:
+        """Return a member whose weights are its part of the stack's, through which gradients come back.
+
+        A module of its own rather than `functional_call`: what is computed again on the way back (see
+        :mod:`entourage.nets.pairs`) must find these weights then, too.
+        """
+        shared = {id(layer.generator): layer.generator for layer in self.dropouts()}
+        one = copy.deepcopy(self._one[0], shared).train(self.training)
+        for key, name in self.names.items():
+            path, _, leaf = name.rpartition(".")
+            parent = one.get_submodule(path)
+            if parent._parameters.pop(leaf, None) is None:
+                parent._buffers[leaf] = getattr(self, key)[i]
+            else:
+                setattr(parent, leaf, getattr(self, key)[i])
+        return one
 
     def each(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the scores of all members ``(r, n, m)``.
 
         ``objects`` are shared, ``(n, m, d)``, or each member has its own, ``(r, n, m, d)``.
         """
-        if not self.stackable:
-            return torch.stack(list(self.one_by_one(objects, mask)))
         one = self._one[0].train(self.training)
+        n, m = objects.shape[-3:-1]
+        if not self.stackable or not one.in_one_piece(self.members * n, m):
+            return torch.stack(list(self.one_by_one(objects, mask)))
 
         def score(state: dict[str, Tensor], objects: Tensor) -> Tensor:
             scores: Tensor = functional_call(one, state, (objects, mask))
