@@ -115,8 +115,8 @@ def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split
     names, counts = np.unique(groups, return_counts=True)
     if len(names) < 2:
         raise DataError(
-            f"All {len(photographs)} photographs are of one drive or scene, {str(names[0])!r}: at least two are needed, "
-            "to learn from one and be judged by the other."
+            f"All {len(photographs)} photographs are of one drive or scene, {str(names[0])!r}: at least two are "
+            "needed, to learn from one and be judged by the other."
         )
     if kind == "metres" and counts.max() > 1:
         drive = groups == names[counts.argmax()]
