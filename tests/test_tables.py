@@ -373,7 +373,7 @@ def test_fit_predict_evaluate_info_and_tune(tmp_path, capsys):
     code, out, _ = run(capsys, "fit", table, *FIT, "-o", file, "--json")
     assert code == 0
     result = json.loads(out)
-    assert {tried["name"] for tried in result["tried"]} == {"context_free", "fate", "feta"}
+    assert {tried["name"] for tried in result["tried"]} == {"context_free", "fate", "feta", "set_attention"}
     assert result["model"] == max(result["tried"], key=lambda tried: tried["score"])["name"]
     code, out, _ = run(capsys, "predict", file, table, "-o", tmp_path / "out.csv", "--json")
     assert (code, json.loads(out)["rows"]) == (0, long_table().num_rows)
