@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from entourage import FATE, Ranker
-from entourage.data import on_disk
+from entourage.data import streams
 from entourage.data.on_disk import fit_encoder, open_sets, write_sets
 from entourage.data.table_files import write_table
 from entourage.data.tables import TableEncoder
@@ -28,7 +28,7 @@ ROLES = {"set_id": "race", "target": "place", "situation": ["laps"]}
 
 @pytest.fixture
 def both(tmp_path, monkeypatch):
-    monkeypatch.setattr(on_disk, "ROWS", 100)  # so that sets are cut by the ends of stretches
+    monkeypatch.setattr(streams, "ROWS", 100)  # so that sets are cut by the ends of stretches
     table = make_table()
     write_table(tmp_path / "t.parquet", table)
     encoder = fit_encoder(tmp_path / "t.parquet", **ROLES)
@@ -72,7 +72,7 @@ def test_training_copies_no_more_than_batches_and_the_held_out(both, monkeypatch
 
 
 def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(on_disk, "ROWS", 4)
+    monkeypatch.setattr(streams, "ROWS", 4)
     torn = pa.table({"race": [0, 0, 1, 1, 0, 0, 2, 2], "x": np.arange(8.0), "place": [0, 1] * 4})
     write_table(tmp_path / "t.parquet", torn)
     encoder = fit_encoder(tmp_path / "t.parquet", set_id="race", target="place")

@@ -384,20 +384,34 @@ def predict(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came."""
+    """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came.
+
+    From Parquet to Parquet, where the rows of a set stand together, a stretch of rows is in memory at a time; other
+    tables are read whole.
+    """
     from entourage import load
-    from entourage.data.table_files import read_table, write_table
-    from entourage.tabular import encoder_of, predict_table
+    from entourage.data.table_files import kind_of, read_table, write_table
+    from entourage.tabular import encoder_of, predict_stream, predict_table
 
     check_output(out)
-    fitted = load(model).set_params(device=device, verbose=Console(stderr=True).is_terminal)
+    fitted = load(model).set_params(device=device)
     encoder_of(fitted, model)
-    predicted = predict_table(fitted, read_table(table))
-    write_table(out, predicted)
+    rows = None
+    if table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            line = bar.add_task("predicting", total=None)
+            rows = predict_stream(
+                fitted, table, out, lambda done, total: bar.update(line, completed=done, total=total)
+            )
+    if rows is None:
+        fitted.set_params(verbose=Console(stderr=True).is_terminal)
+        predicted = predict_table(fitted, read_table(table))
+        write_table(out, predicted)
+        rows = predicted.num_rows
     if as_json:
-        typer.echo(json.dumps({"file": str(out), "rows": predicted.num_rows}))
+        typer.echo(json.dumps({"file": str(out), "rows": rows}))
     else:
-        Console().print(f"{predicted.num_rows:,} rows: {out}", soft_wrap=True)
+        Console().print(f"{rows:,} rows: {out}", soft_wrap=True)
 
 
 @app.command()

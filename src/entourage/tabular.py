@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from entourage.data.on_disk import fit_encoder, write_sets
+from entourage.data.streams import open_parquet, stretches, torn_sets
 from entourage.data.tables import PackedTable, TableEncoder, arrow_table
 from entourage.errors import DataError, UserError
 from entourage.estimators import Ranker, SetEstimator
+from entourage.files import replacing
 from entourage.metrics import METRICS
 from entourage.sets import Sets
 
@@ -22,6 +25,7 @@ __all__ = [
     "fit_on_disk",
     "fit_table",
     "influence",
+    "predict_stream",
     "predict_table",
 ]
 
@@ -83,6 +87,44 @@ def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
             )
         table = table.append_column(free[0], pa.array(packed.in_rows(values)))
     return table
+
+
+def predict_stream(
+    model: SetEstimator,
+    path: Any,
+    out: Any,
+    on_rows: Callable[[int, int], None] = lambda done, total: None,
+) -> int | None:
+    """Do what `predict_table` does from one Parquet file to another, a stretch of rows in memory at a time.
+
+    Returns the number of rows; None, and nothing is written, where the rows of a set don't stand together.
+    """
+    encoder = encoder_of(model)
+    file = open_parquet(path)
+    if encoder.set_id not in file.schema_arrow.names or torn_sets(file, encoder.set_id):
+        return None
+    total, done = file.metadata.num_rows, 0
+    writer: parquet.ParquetWriter | None = None
+    try:
+        with replacing(out) as temporary:
+            for table in stretches(file, encoder.set_id):
+                try:
+                    predicted = predict_table(model, table)
+                except DataError as error:
+                    if done == 0:
+                        raise
+                    raise DataError(f"Counting from row {done:,}: {error}") from None
+                if writer is None:
+                    writer = parquet.ParquetWriter(temporary, predicted.schema)
+                writer.write_table(predicted)
+                done += table.num_rows
+                on_rows(done, total)
+            if writer is not None:
+                writer.close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(f"{out} can't be written: {reason}. What was there before is untouched.") from error
+    return done
 
 
 def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:

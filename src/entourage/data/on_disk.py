@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pyarrow import parquet
 
+from entourage.data.streams import open_parquet, stretches, torn_sets
 from entourage.data.tables import Column, TableEncoder, learn_column
 from entourage.errors import DataError
 from entourage.files import write_atomically
@@ -20,12 +20,10 @@ from entourage.sets import Sets
 
 __all__ = ["fit_encoder", "open_sets", "write_sets"]
 
-ROWS = 1 << 18  # encoded at a time
-
 
 def fit_encoder(path: str | os.PathLike[str], **roles: Any) -> TableEncoder:
     """Learn what the columns of a Parquet file are, one column in memory at a time; see `TableEncoder.fit`."""
-    file = _open(path)
+    file = open_parquet(path)
     empty = file.schema_arrow.empty_table()
 
     def learn(name: str, role: str, codes: bool) -> Column:
@@ -41,39 +39,25 @@ def write_sets(
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sets:
     """Encode a Parquet table, in which the rows of a set stand together, into ``folder``; return the sets there."""
-    file = _open(path)
+    file = open_parquet(path)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     total, done = file.metadata.num_rows, 0
     sizes, targets, situations = [], [], []
-    seen: set[Any] = set()
-    rest: pa.Table | None = None
+    torn = torn_sets(file, encoder.set_id)
+    if torn:
+        raise DataError(
+            f"The rows of set {torn[0]!r} don't stand together; sort the table by {encoder.set_id!r} first."
+        )
     columns = list(dict.fromkeys([encoder.set_id, *(c.name for c in encoder.columns), encoder.target]))
     with (target / "objects.f32").open("wb") as objects:
-        for batch in file.iter_batches(ROWS, columns=[c for c in columns if c is not None]):
-            table = pa.Table.from_batches([batch])
-            done += table.num_rows
-            table = table if rest is None else pa.concat_tables([rest, table])
-            if done < total:  # the last set may go on in the next stretch
-                ids = table.column(encoder.set_id).combine_chunks()
-                last = ids[len(ids) - 1]
-                start = len(ids)
-                while start > 0 and ids[start - 1].equals(last):
-                    start -= 1
-                table, rest = table.slice(0, start), table.slice(start)
-                if table.num_rows == 0:
-                    continue
+        for table in stretches(file, encoder.set_id, [c for c in columns if c is not None]):
             packed = encoder(table)
-            for name in packed.ids.to_pylist():
-                if name in seen:
-                    raise DataError(
-                        f"The rows of set {name!r} don't stand together; sort the table by {encoder.set_id!r} first."
-                    )
-                seen.add(name)
             objects.write(packed.sets.objects.tobytes())
             sizes.append(packed.sets.sizes)
             targets.append(packed.sets.targets)
             situations.append(packed.sets.situation)
+            done += table.num_rows
             on_rows(done, total)
     known = [t for t in targets if t is not None]
     shared = [s for s in situations if s is not None]
@@ -105,13 +89,3 @@ def open_sets(folder: str | os.PathLike[str]) -> Sets:
         ) from error
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Sets.from_disk(shaped, offsets, targets, situation)  # type: ignore[arg-type]
-
-
-def _open(path: str | os.PathLike[str]) -> parquet.ParquetFile:
-    try:
-        return parquet.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(
-            f"{path} can't be read as parquet, which sets on disk are made from: {reason}"
-        ) from error

@@ -15,7 +15,7 @@ from entourage.data.letor import load_letor
 from entourage.errors import DataError
 from entourage.files import replacing
 
-__all__ = ["EXTENSIONS", "read_table", "write_table"]
+__all__ = ["EXTENSIONS", "kind_of", "read_table", "write_table"]
 
 #: What can be read, by extension; behind it may stand .gz, .bz2, .xz or .zst.
 EXTENSIONS = {

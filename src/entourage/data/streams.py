@@ -1,0 +1,89 @@
+"""Parquet tables a stretch of rows at a time, no set parted."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from entourage.errors import DataError
+
+__all__ = ["open_parquet", "stretches", "torn_sets"]
+
+ROWS = 1 << 18  # in a stretch, more where a set is larger
+
+
+def open_parquet(path: str | os.PathLike[str]) -> parquet.ParquetFile:
+    """Open a Parquet file, or say why it can't be read."""
+    try:
+        return parquet.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} can't be read as parquet: {reason}") from error
+
+
+def stretches(
+    file: parquet.ParquetFile, set_id: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yield all rows in their order, in tables that end where a set does; rows of a set stand together."""
+    total, done = file.metadata.num_rows, 0
+    rest: list[pa.Table] = []
+    for batch in file.iter_batches(ROWS, columns=columns):
+        table = pa.Table.from_batches([batch])
+        done += table.num_rows
+        if done < total:  # the last set may go on in the next stretch
+            starts = _starts(table.column(set_id).combine_chunks())
+            last = int(starts[-1]) if len(starts) else 0
+            continues = last == 0 and (not rest or _same(rest[-1], table, set_id))
+            if continues:
+                rest.append(table)
+                continue
+            table, tail = table.slice(0, last), table.slice(last)
+            if table.num_rows:
+                yield pa.concat_tables([*rest, table])
+            else:  # a new set begins with this stretch
+                yield pa.concat_tables(rest)
+            rest = [tail]
+        else:
+            yield pa.concat_tables([*rest, table])
+
+
+def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
+    """Return the ids of sets whose rows don't stand together; only the column of set ids is read."""
+    firsts: list[pa.Array] = []
+    before: pa.Scalar | None = None
+    for batch in file.iter_batches(ROWS, columns=[set_id]):
+        ids = batch.column(0)
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.dictionary_decode()
+        starts = _starts(ids)
+        if before is None or not ids[0].equals(before):
+            starts = np.concatenate([[0], starts])
+        firsts.append(ids.take(pa.array(starts)))
+        before = ids[len(ids) - 1]
+    runs = pa.chunked_array(firsts)
+    if len(runs) == pc.count_distinct(runs, mode="all").as_py():
+        return []
+    counts = pc.value_counts(runs)
+    torn: list[Any] = counts.field("values").filter(pc.greater(counts.field("counts"), 1)).to_pylist()
+    return torn
+
+
+def _starts(ids: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return where an id differs from the one before it."""
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    differs = pc.fill_null(pc.not_equal(ids[1:], ids[:-1]), True)
+    both_null = pc.and_(pc.is_null(ids[1:]), pc.is_null(ids[:-1]))
+    differs = pc.and_(differs, pc.invert(both_null))
+    return np.flatnonzero(differs.to_numpy(zero_copy_only=False)) + 1
+
+
+def _same(before: pa.Table, after: pa.Table, set_id: str) -> bool:
+    first, last = after.column(set_id)[0], before.column(set_id)[before.num_rows - 1]
+    return bool(first.as_py() == last.as_py())
