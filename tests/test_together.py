@@ -10,9 +10,8 @@ from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.batching import Resident
 from entourage.data import Sets, make_medoid
 from entourage.errors import ParameterError, ShapeError
-from entourage.estimators import fit_together
 from entourage.losses import hinge_ranking_loss
-from entourage.together import train_together
+from entourage.together import fit_together, train_together
 
 DATA = [make_medoid(n_sets=300, random_state=seed) for seed in range(3)]
 

@@ -1,14 +1,11 @@
 """Estimators: scikit-learn citizens that join a net, a task and the training loop."""
 
 import copy
-import functools
 import hashlib
 import os
-import platform
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +16,13 @@ from sklearn.base import clone
 from entourage import model_file
 from entourage.batching import Resident, SubsetResident, find_device, predict_packed, progress_bar
 from entourage.errors import (
-    ModelFileError,
     ParameterError,
     TrainingError,
     check_choice,
     check_number,
 )
-from entourage.losses import LOSSES, Loss, find_loss
+from entourage.losses import Loss, find_loss
+from entourage.model_content import describe, loss_identity, members_of
 from entourage.nets import FATE, NETS, Net, Scorer
 from entourage.nets.categories import build_with_categories
 from entourage.nets.stack import Stack
@@ -33,10 +30,9 @@ from entourage.predictor import SetPredictor, like
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
-from entourage.together import can_train_together, train_together
 from entourage.training import Outcome, Plan, checkpoint_file, train
 
-__all__ = ["ESTIMATORS", "Ranker", "SetEstimator", "fit_together", "load"]
+__all__ = ["ESTIMATORS", "Ranker", "SetEstimator", "load"]
 
 MOST_TO_HOLD_OUT = 20_000  # of sets on disk
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
@@ -334,9 +330,9 @@ class SetEstimator(SetPredictor):
     def _check_unchanged(self) -> None:
         """See that a fitted model is still what its parameters say."""
         named = self.net is None or isinstance(self.net, str) or repr(self.net) == repr(self.net_)
-        if not named or self.members != _members(self.scorer_):
+        if not named or self.members != members_of(self.scorer_):
             raise ParameterError(
-                f"This model was fitted as {_members(self.scorer_)} × {self.net_!r}; its parameters say otherwise "
+                f"This model was fitted as {members_of(self.scorer_)} × {self.net_!r}; its parameters say otherwise "
                 "now. To go on, set them back; to start anew, call fit."
             )
 
@@ -471,7 +467,7 @@ class SetEstimator(SetPredictor):
             digest.update(content)
         settings = [
             repr(self.net),
-            _loss_identity(self.loss),
+            loss_identity(self.loss),
             self.validation,
             self.standardize,
             self.categories,
@@ -565,48 +561,7 @@ class SetEstimator(SetPredictor):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
         self._check_fitted()
-        net = self.net_
-        names = {kind: name for name, kind in NETS.items()}
-        if type(net) not in names:
-            raise ModelFileError(
-                f"A model file can hold {', '.join(k.__name__ for k in names)}; this net is a "
-                f"{type(net).__name__}. Pickle the estimator instead."
-            )
-        params = self.get_params(deep=False)
-        params["loss"] = _loss_name(self.loss)
-        if params["loss"] is None:
-            warnings.warn(
-                "A model file holds no code: the loss is left out. To train the loaded model further, give "
-                "it again with set_params(loss=...).",
-                stacklevel=2,
-            )
-        params["checkpoint"] = None if self.checkpoint is None else str(self.checkpoint)
-        params["random_state"] = self._seed
-        params["members"] = _members(self.scorer_)
-        del params["net"]
-        content = {
-            "estimator": type(self).__name__,
-            "params": params,
-            "net": {"name": names[type(net)], "params": net.get_params()},
-            "table": self.table_,
-            "fitted": {
-                "seed": self._seed,
-                "partial_fits": self._partial_fits,
-                "history": self.history_,
-                "best_score": self.best_score_,
-                "steps": self.n_steps_,
-                "interrupted": self.interrupted_,
-            },
-            "versions": {name: _version(name) for name in ("entourage", "torch", "numpy")}
-            | {"python": platform.python_version()},
-        }
-        tensors = {f"net.{name}": value for name, value in self.scorer_.state_dict().items()}
-        tensors |= {f"optimizer.{name}": value for name, value in self._optimizer_state.items()}
-        for i, (mean, scale) in enumerate(
-            zip(self._standardise.means, self._standardise.scales, strict=True)
-        ):
-            tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
-        model_file.write(path, "model", content, tensors)
+        model_file.write(path, "model", *describe(self))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -649,45 +604,6 @@ class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
 ESTIMATORS: dict[str, type[SetEstimator]] = {"Ranker": Ranker}
 
 
-def fit_together(models: Sequence[SetEstimator], data: Sequence[tuple[AnySets, Any]]) -> None:
-    """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
-
-    Meant for repetitions and ensembles: on a GPU ten small nets side by side cost little more than one. The
-    models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
-    where that isn't so, or the net can't be stacked (``FETA(order=2)``), they are fitted one after the other.
-
-    Examples
-    --------
-    >>> from entourage import FATE, Ranker
-    >>> from entourage.data import make_medoid
-    >>> models = [Ranker(FATE(width=16), steps=10, random_state=seed) for seed in range(3)]
-    >>> fit_together(models, [make_medoid(n_sets=100, random_state=seed) for seed in range(3)])
-    >>> [model.n_steps_ for model in models]
-    [10, 10, 10]
-    """
-    alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
-    first = models[0]
-    plain = first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
-    if len(models) > 1 and alike and plain:
-        starts = [model._prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
-        residents, plans = [start.data for start in starts], [start.plan for start in starts]
-        if can_train_together(starts[0].scorer, residents, plans):
-            judges = [start.judge for start in starts if start.judge is not None]
-            outcomes = train_together(
-                [start.scorer for start in starts],
-                find_loss(first.loss),
-                residents,
-                plans,
-                evaluate=judges or None,
-                progress=first.verbose,
-            )
-            for model, start, outcome in zip(models, starts, outcomes, strict=True):
-                model._finish(start, outcome)
-            return
-    for model, (X, y) in zip(models, data, strict=True):
-        model.fit(X, y)
-
-
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted model that ``model.save(path)`` wrote.
 
@@ -718,29 +634,3 @@ def load(path: str | os.PathLike[str]) -> Any:
     model._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
     model.table_ = content.get("table")
     return model
-
-
-def _members(scorer: Scorer) -> int:
-    return scorer.members if isinstance(scorer, Stack) else 1
-
-
-def _loss_name(loss: str | Loss) -> str | None:
-    if isinstance(loss, str):
-        return loss
-    return next((name for name, known in LOSSES.items() if known is loss), None)
-
-
-def _loss_identity(loss: Any) -> str:
-    """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
-    if isinstance(loss, functools.partial):
-        return f"{_loss_identity(loss.func)}({loss.args}, {loss.keywords})"
-    name = str(_loss_name(loss) or getattr(loss, "__qualname__", type(loss).__qualname__))
-    code = getattr(loss, "__code__", None)
-    return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"

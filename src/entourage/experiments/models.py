@@ -11,10 +11,11 @@ import numpy as np
 from entourage.baselines import MODELS
 from entourage.batching import find_device
 from entourage.data.synthetic import make_hypervolume, make_medoid
-from entourage.estimators import SetEstimator, fit_together
+from entourage.estimators import SetEstimator
 from entourage.experiments.rows import Job, Options, Row, provenance
 from entourage.predictor import SetPredictor
 from entourage.sets import Sets
+from entourage.together import fit_together
 from entourage.tuning import tune
 
 __all__ = ["ModelJob", "batches_of", "fit_all", "held_out_data", "model_jobs", "training_data"]
