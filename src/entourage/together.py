@@ -160,9 +160,10 @@ class _RunTogether(Run):
 def fit_together(models: Sequence[Any], data: Sequence[tuple[Any, Any]]) -> None:
     """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
 
-    Meant for repetitions and ensembles: on a GPU ten small nets side by side cost little more than one. The
+    Meant for repetitions on fresh data: on a GPU ten small nets side by side cost little more than one. The
     models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
-    where that isn't so, or the net can't be stacked (``FETA(order=2)``), they are fitted one after the other.
+    where that isn't so, or the net can't be stacked (``FETA(order=2)``, nets with dropout), they are fitted one
+    after the other. For an ensemble on one data set there is ``Ranker(members=...)``.
 
     Examples
     --------
