@@ -22,6 +22,7 @@ from entourage.sets import Sets
 
 RESULTS = Path(__file__).parent / "results"
 METRIC_NAMES = ["ranking_accuracy", "zero_one_accuracy"]
+MEMBERS = {"medoid": 8, "hypervolume-2": 3, "hypervolume-5": 3}
 TARGETS = {"medoid": (0.990, 0.94), "hypervolume-2": (0.998, 0.98), "hypervolume-5": (0.993, 0.93)}
 SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the net, of training
     "medoid": ({"rounds": 4, "depth": 2, "dropout": 0.2}, {"weight_decay": 0.3}),
@@ -86,19 +87,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", choices=list(TARGETS), action="append")
     parser.add_argument("--repetition", type=int, action="append")
-    parser.add_argument("--members", type=int, default=8)
+    parser.add_argument("--members", type=int, default=None, help="by default 8 for medoid, 3 for the others")
     parser.add_argument("--steps", type=int, default=12_000)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=RESULTS / "best.jsonl")
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
-    if any((row["members"], row["steps"]) != (args.members, args.steps) for row in rows):
+    members = {task: args.members or count for task, count in MEMBERS.items()}
+    if any((row["members"], row["steps"]) != (members[row["task"]], args.steps) for row in rows):
         raise SystemExit(f"{args.out} holds rows of other members or steps; take another file with --out.")
     done = {(row["task"], row["repetition"]) for row in rows}
     for repetition in args.repetition or range(5):
         for task in args.task or TARGETS:
             if (task, repetition) not in done:
-                rows.append(run(task, repetition, args.members, args.steps, args.device))
+                rows.append(run(task, repetition, members[task], args.steps, args.device))
                 with args.out.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 print(task, repetition, rows[-1]["ensemble"], rows[-1]["fit_seconds"], flush=True)

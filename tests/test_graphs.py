@@ -19,6 +19,7 @@ CASES = {
     "sgd": (FATE(width=16), {"optimizer": "sgd"}),
     "dropout": (SetAttention(width=16, dropout=0.2), {}),
     "ensemble": (SetAttention(width=16, dropout=0.2), {"members": 3}),
+    "ensemble-batch-norm": (FATE(width=16, activation="relu", norm="batch"), {"members": 3}),
     "sub-sets": (FATE(width=16), {"subset_size": (2, 4)}),
     "bfloat16": (FATE(width=16), {"precision": "bfloat16"}),
     "l1-weights": (FATE(width=16), {"l1": 1e-4}),

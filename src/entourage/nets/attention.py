@@ -30,6 +30,9 @@ class SetAttention(Net):
         How many weightings each round has; a divisor of ``width``.
     depth : int
         Hidden layers of the net that sees a pair.
+    sharpening : float
+        How fast each head learns its sharpness, beside the other weights: the logits are multiplied by
+        ``exp(sharpening * s)`` with a learnt s that weight decay leaves alone. With 0 it isn't learnt.
     norm : {"layer", "none"}
         Whether states are normalised before each round; before they are scored they always are. Distances between
         objects survive without.
@@ -55,6 +58,7 @@ class SetAttention(Net):
         *,
         heads: int = 4,
         depth: int = 1,
+        sharpening: float = 5.0,
         norm: str = "none",
         dropout: float = 0.1,
         points: int | None = None,
@@ -64,6 +68,7 @@ class SetAttention(Net):
         self.rounds = rounds
         self.heads = heads
         self.depth = depth
+        self.sharpening = sharpening
         self.norm = norm
         self.dropout = dropout
         self.points = points
@@ -76,7 +81,13 @@ class SetAttention(Net):
         check_number("heads", self.heads, least=1, whole=True)
         start = FEATURE_MAPS[check_choice("features", self.features, FEATURE_MAPS)]
         check_number("depth", self.depth, least=1, whole=True)
-        shared = {"heads": self.heads, "depth": self.depth, "generator": generator}
+        check_number("sharpening", self.sharpening, least=0)
+        shared = {
+            "heads": self.heads,
+            "depth": self.depth,
+            "sharpening": self.sharpening,
+            "generator": generator,
+        }
         if self.points is not None:
             check_number("points", self.points, least=1, whole=True)
         rounds = [

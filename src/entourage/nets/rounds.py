@@ -77,21 +77,26 @@ class PairMessage(nn.Module):
     """What the others say to each object: pairs evaluated, then averaged (``heads=0``) or weighed by attention.
 
     A pair's hidden state ``gelu(A h_i + B h_j)``, through ``depth - 1`` layers more, gives both the attention's
-    logits and its values. Pairs are worked off in tiles of rows; with gradients, large tiles are computed again on
-    the way back.
+    logits and its values. Each head learns how sharp it is, on a logarithmic scale that no weight decay pulls at
+    (``sharpening`` times as fast as other weights; with 0 it doesn't): to find the one object that matters (a medoid,
+    say), attention must come close to a maximum. Pairs are worked off in
+    tiles of rows; with gradients, large tiles are computed again on the way back.
     """
 
-    def __init__(self, width: int, *, heads: int, depth: int = 1, generator: torch.Generator) -> None:
+    def __init__(
+        self, width: int, *, heads: int, depth: int = 1, sharpening: float = 0.0, generator: torch.Generator
+    ) -> None:
         super().__init__()
         if heads:
             check_number("heads", heads, least=1, whole=True)
             if width % heads:
                 raise ParameterError(f"heads must divide width; {heads} does not divide {width}.")
-        self.heads = heads
+        self.heads, self.sharpening = heads, sharpening
         self.left = linear_map(width, width, generator)
         self.right = linear_map(width, width, generator, bias=False)
         self.more = nn.ModuleList(linear_map(width, width, generator, gain=2.0) for _ in range(depth - 1))
         self.logits = linear_map(width, heads, generator, gain=0.01, bias=False) if heads else None
+        self.sharpness = nn.Parameter(torch.zeros(heads)) if heads else None
         self.out = linear_map(width, width, generator)
 
     def forward(self, states: Tensor, mask: Tensor | None = None, *, others: Tensor | None = None) -> Tensor:
@@ -132,9 +137,9 @@ class PairMessage(nn.Module):
         for layer in self.more:
             pair = F.gelu(layer(pair))
         n, r, o, h = pair.shape
-        if self.logits is None:
+        if self.logits is None or self.sharpness is None:
             return self._mean(pair, mask, i, among_themselves)
-        logits = self.logits(pair)  # (n, r, o, k)
+        logits = self.logits(pair) * (self.sharpening * self.sharpness).exp()  # (n, r, o, k)
         if mask is not None:
             there = mask[:, None, :, None]
             logits = torch.where(there, logits, torch.finfo(logits.dtype).min / 4)
@@ -159,14 +164,12 @@ class PairMessage(nn.Module):
 class InducedMessage(nn.Module):
     """Attention by way of ``points`` learnt states: these look at all objects, then each object at them."""
 
-    def __init__(
-        self, width: int, *, heads: int, depth: int, points: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, width: int, *, points: int, generator: torch.Generator, **pairs: Any) -> None:
         super().__init__()
         self.points = nn.Parameter(torch.randn(points, width, generator=generator))
-        self.gather = PairMessage(width, heads=heads, depth=depth, generator=generator)
+        self.gather = PairMessage(width, generator=generator, **pairs)
         self.norm = nn.LayerNorm(width)
-        self.spread = PairMessage(width, heads=heads, depth=depth, generator=generator)
+        self.spread = PairMessage(width, generator=generator, **pairs)
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""

@@ -1,7 +1,8 @@
 """Several nets of one description as one module: every weight has an axis of members in front."""
 
 import copy
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -78,8 +79,34 @@ class Stack(Scorer):
             return scores
 
         state = {name: getattr(self, key) for key, name in self.names.items()}
+        if objects.is_cuda:
+            return self._in_branches(score, state, objects)
         own = 0 if objects.ndim == 4 else None
         return torch.vmap(score, in_dims=(0, own), randomness="different")(state, objects)
+
+    def _in_branches(
+        self, score: Callable[[dict[str, Tensor], Tensor], Tensor], state: dict[str, Tensor], objects: Tensor
+    ) -> Tensor:
+        """Score with each member on a stream of its own, and so on the way back.
+
+        In a recorded step (:mod:`entourage.graphs`) these are branches that the GPU works off side by side, each with
+        the kernels it would have alone.
+        """
+        here = torch.cuda.current_stream(objects.device)
+        streams = _streams(objects.device, self.members)
+        each = {
+            name: value.unbind(0) if value.requires_grad else [value[i] for i in range(self.members)]
+            for name, value in state.items()
+        }
+        own = objects.unbind(0) if objects.ndim == 4 else (objects,) * self.members
+        scores = []
+        for i, stream in enumerate(streams):
+            stream.wait_stream(here)
+            with torch.cuda.stream(stream):
+                scores.append(score({name: values[i] for name, values in each.items()}, own[i]))
+        for stream in streams:
+            here.wait_stream(stream)
+        return torch.stack(scores)
 
     def scorer(self, i: int) -> Scorer:
         """Return one member on its own."""
@@ -94,3 +121,8 @@ class Stack(Scorer):
     def member(self, i: int) -> dict[str, Tensor]:
         """Return a copy of the weights of one member."""
         return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}
+
+
+@functools.cache
+def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(count)]  # type: ignore[no-untyped-call]
