@@ -47,7 +47,7 @@ def training_epoch(name: str, net: object) -> Row:
     X, ranks = make_medoid(10_000, random_state=0)
     data = Resident(Sets.of((X - 0.5) / 0.29, ranks), CPU)
     scorer = net.build(2, torch.Generator().manual_seed(0))
-    plan = Ranker(net, epochs=1, random_state=0)._plan(data, 0)
+    plan = Ranker(net, epochs=1, random_state=0)._plan(data, 0, scorer)
 
     plain = net.build(2, torch.Generator().manual_seed(0))
     optimizer = torch.optim.AdamW(plain.parameters(), lr=0.003, weight_decay=0.1)
@@ -74,7 +74,7 @@ def prediction(name: str, net: object) -> Row:
 
     @torch.no_grad()
     def raw() -> None:
-        with patch.object(layers, "TILE_OBJECTS", len(objects) * 5):  # in one piece
+        with patch.object(layers, "TILE_OBJECTS", {"cpu": len(objects) * 5}):  # in one piece
             model.scorer_(objects)
 
     ours, reference = in_turns(lambda: model.predict(X), raw)

@@ -1,5 +1,16 @@
 """Axes are checked on every call while the tests run; must come before entourage is imported."""
 
+import os
+from pathlib import Path
+
+import torch
 from jaxtyping import install_import_hook
 
-install_import_hook(["entourage.losses", "entourage.nets"], "beartype.beartype")
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets.fused, without a GPU
+
+NETS = Path(__file__).parents[1] / "src/entourage/nets"
+CHECKED = [
+    f"entourage.nets.{path.stem}" for path in NETS.glob("*.py") if path.stem not in ("__init__", "fused")
+]
+install_import_hook(["entourage.losses", *CHECKED], "beartype.beartype")

@@ -67,3 +67,16 @@ def test_an_interrupted_run_goes_on(tmp_path):
     model.fit(X, RANKS)
     whole = fit(FATE(width=8), (X, RANKS), evaluate_every=20)
     np.testing.assert_allclose(model.predict_scores(X), whole.predict_scores(X), rtol=1e-4, atol=1e-5)
+
+
+def test_compiled_steps_end_close_to_plain_ones():
+    compiled = fit(FATE(width=16), (X, RANKS), compile=True)
+    plain = fit(FATE(width=16), (X, RANKS))
+    np.testing.assert_allclose(compiled.predict_scores(X), plain.predict_scores(X), rtol=0.05, atol=0.05)
+
+
+def test_members_of_an_ensemble_on_branches_learn_what_each_learns_alone():
+    whole = fit(FATE(width=16), (X, RANKS), members=3, validation=0)
+    alone = fit(FATE(width=16), (X, RANKS), validation=0)
+    whole.scorer_ = whole.scorer_.scorer(0)
+    np.testing.assert_allclose(whole.predict_scores(X), alone.predict_scores(X), rtol=1e-3, atol=1e-4)

@@ -132,10 +132,10 @@ def test_working_in_tiles_changes_nothing(name, variant, params, gradients, monk
     results = []
     for small in (False, True):
         if small:
-            monkeypatch.setattr(layers_module, "TILE_OBJECTS", 8)
-            monkeypatch.setattr(pairs, "TILE_NUMBERS", 24)
+            monkeypatch.setattr(layers_module, "TILE_OBJECTS", {"cpu": 8})
+            monkeypatch.setattr(pairs, "TILE_NUMBERS", {"cpu": 24})
             monkeypatch.setattr(pairs, "GRADIENT_NUMBERS", 24 * 8)
-            monkeypatch.setattr(rounds, "TILE_NUMBERS", 300)
+            monkeypatch.setattr(rounds, "TILE_NUMBERS", {"cpu": 300})
             monkeypatch.setattr(rounds, "GRADIENT_NUMBERS", 300)
             monkeypatch.setattr(subcontexts, "TILE_NUMBERS", 300)
             monkeypatch.setattr(subcontexts, "GRADIENT_NUMBERS", 300)

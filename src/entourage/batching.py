@@ -16,11 +16,11 @@ from entourage.errors import ParameterError
 from entourage.nets import Scorer
 from entourage.sets import Sets, plan_batches
 
-__all__ = ["Batch", "Resident", "SubsetResident", "find_device", "predict_packed", "progress_bar"]
+__all__ = ["Batch", "Resident", "SubsetResident", "autocast", "find_device", "predict_packed", "progress_bar"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
 BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
-SCORE_OBJECTS = 2**14  # objects scored at a time
+SCORE_OBJECTS = {"cpu": 2**14, "cuda": 2**18}  # objects scored at a time
 DRAWN_KEYS = 2**22  # random numbers held while sub-sets are drawn
 
 
@@ -124,8 +124,8 @@ class Resident:
     def batch(self, chosen: Tensor | slice) -> Batch:
         """Gather the chosen sets and pad them to the largest; a slice of equal sets is not even copied."""
         if self.uniform_size is not None:
-            objects, mask = self.objects[chosen], None
-            targets = None if self.targets is None else self.targets[chosen]
+            objects, mask = _rows(self.objects, chosen), None
+            targets = None if self.targets is None else _rows(self.targets, chosen)
         else:
             lengths = self.lengths[chosen]
             places = torch.arange(int(lengths.max()), device=self.home)
@@ -249,12 +249,20 @@ def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> 
     return np.where(drawn < sizes[:, None], drawn, -1)
 
 
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
+    """Compute nets in this precision."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
 @torch.no_grad()
 def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
     """Score all objects, packed in the order they came, in bounded memory."""
     scorer.eval()
+    most = SCORE_OBJECTS.get(data.device.type, SCORE_OBJECTS["cpu"])
     if data.uniform_size is not None:
-        step = max(1, SCORE_OBJECTS // data.uniform_size)
+        step = max(1, most // data.uniform_size)
         parts = []
         for start in range(0, len(data), step):
             parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
@@ -263,7 +271,7 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
         return torch.cat(parts).view(-1)
     result = torch.empty(int(data.sizes.sum()), device=data.device)
     starts = data.starts.to(data.device)
-    for chosen in plan_batches(data.sizes, SCORE_OBJECTS, max_objects=SCORE_OBJECTS):
+    for chosen in plan_batches(data.sizes, most, max_objects=most):
         index = torch.from_numpy(chosen).to(data.home)
         batch = data.batch(index)
         scores = scorer(batch.objects, batch.mask).float()
@@ -273,6 +281,10 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
         if on_batch is not None:
             on_batch(len(chosen))
     return result
+
+
+def _rows(values: Tensor, chosen: Tensor | slice) -> Tensor:
+    return values[chosen] if isinstance(chosen, slice) else values.index_select(0, chosen)
 
 
 def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:

@@ -56,7 +56,7 @@ def hinge_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
     >>> hinge_ranking_loss(scores, ranks, ranks >= 0)  # (0 + 0 + 1.5) / 3
     tensor([0.5000])
     """
-    return _mean_over_pairs(F.relu(1.0 - _margins(scores)), ranks, mask)
+    return _mean_over_pairs(lambda margins: F.relu(1.0 - margins), scores, ranks, mask)
 
 
 def logistic_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
@@ -71,7 +71,7 @@ def logistic_ranking_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
     >>> logistic_ranking_loss(scores, ranks, ranks >= 0)  # log 2
     tensor([0.6931])
     """
-    return _mean_over_pairs(F.softplus(-_margins(scores)), ranks, mask)
+    return _mean_over_pairs(lambda margins: F.softplus(-margins), scores, ranks, mask)
 
 
 def plackett_luce_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
@@ -188,13 +188,12 @@ def _known_pairs(ranks: Tensor, known: Tensor) -> Tensor:
     return (ranks[:, :, None] < ranks[:, None, :]) & known[:, :, None] & known[:, None, :]
 
 
-def _margins(scores: Tensor) -> Tensor:
-    return scores[:, :, None] - scores[:, None, :]  # (n, i, j): by how much i is above j
-
-
-def _mean_over_pairs(values: Tensor, ranks: Tensor, mask: Tensor) -> Tensor:
-    pairs = _known_pairs(ranks, _ranked(ranks, mask))
-    return torch.where(pairs, values, 0.0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
+def _mean_over_pairs(
+    value: Callable[[Tensor], Tensor], scores: Tensor, ranks: Tensor, mask: Tensor
+) -> Tensor:
+    pairs = _known_pairs(ranks, _ranked(ranks, mask))  # first: it refuses too many
+    margins = scores[:, :, None] - scores[:, None, :]  # (n, i, j): by how much i is above j
+    return torch.where(pairs, value(margins), 0.0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
 
 
 def _log_softmax(values: Tensor, free: Tensor) -> Tensor:

@@ -9,10 +9,12 @@ import copy
 import hashlib
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from entourage import model_file
-from entourage.batching import Batch, Resident
+from entourage.batching import Batch, Resident, autocast
 from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
 from entourage.graphs import StepGraphs
 from entourage.losses import Loss
@@ -54,6 +56,7 @@ class Plan:
     evaluate_every: int
     patience: int | None
     precision: str
+    compile: bool = False
     seed: int
 
     def __post_init__(self) -> None:
@@ -201,6 +204,7 @@ class Run:
             self.graphs = StepGraphs(self.recorded_work, forget, data.device, self.generator)
             if not scorer.stackable:
                 self.graphs.give_up("what it computes depends on the values of the features")
+        self.compiled = _Compiled(self) if plan.compile else None
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
@@ -279,20 +283,18 @@ class Run:
     def work(self, batch: Batch) -> Tensor:
         """Loss, gradient, update, average; return the objective of each member."""
         plan = self.plan
-        with _autocast(self.data.device, plan.precision):
-            scores = self.scores(batch)
-        value = self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
+        value = self.values(batch)
         if not isinstance(value, Tensor) or not value.requires_grad:
             raise ParameterError(
                 f"The loss must return a tensor computed from the scores; it returned {value!r}."
             )
-        if value.shape == scores.shape[:1]:
+        if value.shape == batch.there.shape[:1]:
             value = value if batch.weights is None else value * batch.weights
             value = value.view(self.members, -1).mean(1)
         elif value.ndim > 0 or batch.weights is not None or self.members > 1:
             reason = "when sets are weighted" if self.members == 1 else "when nets are trained together"
             raise ParameterError(
-                f"The loss must return one value for each of the {len(scores)} sets of a batch"
+                f"The loss must return one value for each of the {len(batch.there)} sets of a batch"
                 + (f" {reason}" if value.ndim == 0 else ", or their mean")
                 + f"; it returned shape {tuple(value.shape)}."
             )
@@ -309,6 +311,16 @@ class Run:
         if self.average is not None:
             self.follow()
         return objective.detach()
+
+    def values(self, batch: Batch) -> Tensor:
+        """Return the loss of each set of a batch."""
+        if self.compiled is not None and len(batch.there) == self.compiled.sets:
+            value = self.compiled(batch)
+            if value is not None:
+                return value
+        with autocast(self.data.device, self.plan.precision):
+            scores = self.scores(batch)
+        return self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
 
     def scores(self, batch: Batch) -> Tensor:
         """Score a batch: ``(n, m)``, or ``(members n, m)``."""
@@ -464,6 +476,40 @@ class Run:
         self.best_weights = {k: v.to(self.data.device) for k, v in best.items()} if best else None
 
 
+class _Compiled:
+    """The loss of a batch of full size, as `torch.compile` makes it; None from where it can't."""
+
+    def __init__(self, run: Run) -> None:
+        scorer, loss, device, precision = run.scorer, run.loss, run.data.device, run.plan.precision
+        self.sets = len(run.epoch(0)[0])
+        self.possible = True
+
+        def values(objects: Tensor, mask: Tensor | None, targets: Tensor, there: Tensor) -> Tensor:
+            with autocast(device, precision):
+                scores = scorer(objects, mask)
+            return loss(scores.float(), targets, there)
+
+        # what was compiled is kept by code object, a few for each: every run has its own
+        own = FunctionType(values.__code__.replace(), values.__globals__, "values", None, values.__closure__)
+        self.work: Callable[..., Tensor] = torch.compile(own, dynamic=False)
+
+    def __call__(self, batch: Batch) -> Tensor | None:
+        if not self.possible:
+            return None
+        try:
+            return self.work(batch.objects, batch.mask, batch.targets, batch.there)
+        except (
+            Exception
+        ) as error:  # whatever a compiler may raise; what the loss raises comes again without it
+            self.possible = False
+            warnings.warn(
+                f"This net and loss can't be compiled ({str(error).strip().splitlines()[0]}); training goes on "
+                "without, more slowly.",
+                stacklevel=2,
+            )
+            return None
+
+
 class EnsembleRun(Run):
     """A run of an ensemble: each member has its own gradient, on the same batches; they are judged by their mean."""
 
@@ -495,12 +541,6 @@ def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan, rate: Any
             groups, lr=rate, momentum=plan.momentum, nesterov=plan.momentum > 0, fused=True
         )
     return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=isinstance(rate, Tensor))
-
-
-def _autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
-    if precision == "float32":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

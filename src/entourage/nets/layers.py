@@ -21,9 +21,10 @@ __all__ = [
     "score_in_tiles",
 ]
 
-TILE_OBJECTS = (
-    16_384  # objects scored at a time when no gradient is needed: fits a core's cache, bounds memory
-)
+TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's cache, bounds memory
+    "cpu": 2**14,
+    "cuda": 2**18,
+}
 
 
 class MaskedBatchNorm(nn.Module):
@@ -181,7 +182,8 @@ class Dropout(nn.Module):
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
     """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
     n, m, _ = objects.shape
-    step = m if torch.is_grad_enabled() else max(1, TILE_OBJECTS // n)
+    most = TILE_OBJECTS.get(objects.device.type, TILE_OBJECTS["cpu"])
+    step = m if torch.is_grad_enabled() else max(1, most // n)
     for start in range(0, m, step):
         tile = slice(start, start + step)
         yield tile, objects[:, tile], None if mask is None else mask[:, tile]

@@ -4,7 +4,13 @@ The first layer is taken apart (``W [x, y] = W_x x + W_y y``), so its products a
 the set; only sums, activations and the later layers are quadratic. Pairs are worked off in tiles: the
 states of a tile stay in the cache and memory is bounded by the tile, not by the number of pairs. With
 gradients, a tile's states are not kept but computed again on the way back.
+
+On a GPU, large sets go through one kernel where there is one for the net (:mod:`entourage.nets.fused`).
 """
+
+import functools
+import importlib.util
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -15,8 +21,10 @@ from entourage.nets.layers import MLP
 
 __all__ = ["fits_at_once", "mean_over_others"]
 
-TILE_NUMBERS = 2**19  # hidden numbers of a tile where no gradient is needed: 2 MiB of float32
+TILE_NUMBERS = {"cpu": 2**19, "cuda": 2**26}  # hidden numbers of a tile where no gradient is needed
 GRADIENT_NUMBERS = 2**26  # of all pairs together, above which training computes tiles twice to save memory
+FUSED_FROM = 64  # objects in a set; smaller ones leave the kernel's blocks half empty
+FUSED_ON = {"cuda"}
 
 
 def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *, squash: bool) -> Scores:
@@ -33,11 +41,16 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
     left, right = utility.first(objects, objects)  # (n, m, h) each
     others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
     hidden = left.shape[-1]
+    kernel = _kernel(utility, left, squash)
+    if kernel is not None:
+        counts = left.new_ones(n, m, dtype=torch.float32) if mask is None else mask.float()
+        sums: Tensor = kernel.sum_over_others(utility, left, right, counts) / others
+        return sums if mask is None else sums * counts
     if torch.is_grad_enabled():
         whole = fits_at_once(utility, n, m)
         limit = GRADIENT_NUMBERS // 8
     else:
-        whole, limit = False, TILE_NUMBERS
+        whole, limit = False, TILE_NUMBERS.get(left.device.type, TILE_NUMBERS["cpu"])
     if whole or (utility.training and utility.statistics_need_all):
         return _sum_of_tile(utility, squash, left, right, mask, mask, 0, 0) / others
     pairs = max(1, limit // hidden)
@@ -53,6 +66,20 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
                 row_mask, column_mask = (None, None) if mask is None else (mask[s, r], mask[s, c])
                 total[s, r] += _tile(utility, squash, left[s, r], right[s, c], row_mask, column_mask, i, j)
     return total / others
+
+
+def _kernel(utility: MLP, left: Tensor, squash: bool) -> ModuleType | None:
+    """Return the module of the kernel that does this work, if there is one."""
+    if left.shape[1] < FUSED_FROM or left.device.type not in FUSED_ON or not _has_triton():
+        return None
+    from entourage.nets import fused
+
+    return fused if fused.serves(utility, left, squash=squash) else None
+
+
+@functools.cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def fits_at_once(utility: MLP, n: int, m: int) -> bool:

@@ -27,7 +27,10 @@ from entourage.nets.layers import MLP, Dropout, linear_map
 
 __all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
 
-TILE_NUMBERS = 2**21  # hidden numbers of the pairs of a tile where no gradient is needed
+TILE_NUMBERS = {
+    "cpu": 2**21,
+    "cuda": 2**26,
+}  # hidden numbers of the pairs of a tile where no gradient is needed
 GRADIENT_NUMBERS = 2**28  # of all pairs together, above which training computes tiles twice to save memory
 FREQUENCIES = 8  # of the periodic map, for each feature
 
@@ -112,7 +115,8 @@ class PairMessage(nn.Module):
         if gradients and self.fits_at_once(n, m, right.shape[1]):
             whole: Tensor = self.out(self._tile(left, right, mask, 0, among_themselves))
             return whole
-        rows = max(1, (GRADIENT_NUMBERS // 8 if gradients else TILE_NUMBERS) // pairs)
+        tile = TILE_NUMBERS.get(left.device.type, TILE_NUMBERS["cpu"])
+        rows = max(1, (GRADIENT_NUMBERS // 8 if gradients else tile) // pairs)
         tiles = []
         for i in range(0, m, rows):
             arguments = (left[:, i : i + rows], right, mask, i, among_themselves)

@@ -1,0 +1,296 @@
+"""FETA's pairs on a GPU as one kernel, forward and backward: pair states never reach device memory.
+
+A program holds a block of objects and goes through their partners. With ``a_i`` and ``b_j`` the split first layer,
+the hidden layer of a pair is ``z_ij = W act(a_i + b_j) + c``, and what is kept is ``sum_j act(z_ij)``: the output
+layer is linear, so it comes after the sum. Programs share the partners between them in ``SPLITS`` parts, whose sums
+are added up, so the result doesn't depend on who is first.
+
+In bfloat16 the block of objects goes through a product with the identity first: it then lies in registers as tensor
+cores want it, and no pair state has to pass through shared memory.
+"""
+
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
+
+import os
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from entourage.nets.layers import MLP
+
+__all__ = ["serves", "sum_over_others"]
+
+BLOCK = 64  # objects a program holds
+PROGRAMS = 1024  # enough to keep a GPU busy
+MOST_SPLITS = 16
+WIDEST = 128  # hidden units: more don't fit into registers
+WIDEST_BACK = {torch.bfloat16: 128, torch.float32: 64}
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # on a CPU, for the tests
+WIDENED = tl.constexpr(
+    INTERPRETED
+)  # the interpreter can't multiply in bfloat16; in float32 they are the same
+
+
+def serves(utility: MLP, left: Tensor, *, squash: bool) -> bool:
+    """Whether the kernel is made for this net: two hidden layers, ReLU or GELU, no norm, not too wide."""
+    hidden = left.shape[-1]
+    back = torch.is_grad_enabled() and left.requires_grad
+    return (
+        len(utility.linears) == 3
+        and utility.norms is None
+        and utility.activation in ("relu", "gelu")
+        and not squash
+        and left.dtype in WIDEST_BACK
+        and hidden <= (WIDEST_BACK[left.dtype] if back else WIDEST)
+        and not torch._C._functorch.is_batchedtensor(left)
+    )
+
+
+def sum_over_others(utility: MLP, left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
+    """Return ``sum_j weights_j u(x_i, x_j)`` over all ``j != i``.
+
+    Parameters
+    ----------
+    utility : the net of a pair; see `serves`
+    left, right : (n, m, h), its split first layer, the same in float32 or bfloat16
+    weights : (n, m) of float32; 0 for who doesn't count
+    """
+    hidden, last = utility.linears[1], utility.linears[2]
+    width = left.shape[-1]
+    missing = max(16, triton.next_power_of_2(width)) - width  # units that are always 0
+    tensors = [
+        F.pad(left, (0, missing)),
+        F.pad(right, (0, missing)),
+        F.pad(hidden.weight, (0, missing, 0, missing)),  # type: ignore[arg-type]
+        F.pad(hidden.bias, (0, missing)),  # type: ignore[arg-type]
+        F.pad(last.weight[0], (0, missing)),  # type: ignore[index]
+    ]
+    total: Tensor = _Pairs.apply(*tensors, weights, utility.activation == "gelu")  # type: ignore[no-untyped-call]
+    count = (weights.sum(1, keepdim=True) - weights).clamp(min=0)
+    return total + count * last.bias  # type: ignore[operator]
+
+
+class _Pairs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, left: Tensor, right: Tensor, w: Tensor, c: Tensor, v: Tensor, weights: Tensor, gelu: bool
+    ) -> Tensor:
+        n, m, h = left.shape
+        left, right, w = left.contiguous(), right.contiguous(), w.to(left.dtype).contiguous()
+        c, v, weights = c.float().contiguous(), v.float().contiguous(), weights.contiguous()
+        blocks, splits = _grid(n, m)
+        options = _options(left, gelu)
+        sums = left.new_empty(n, splits, m, h, dtype=torch.float32)
+        _forward[(blocks, splits, n)](
+            left, right, w, c, weights, sums, m, H=h, BLOCK=BLOCK, SPLITS=splits, num_warps=4, **options
+        )
+        sums = sums.sum(1)  # (n, m, h)
+        ctx.save_for_backward(left, right, w, c, v, weights, sums)
+        ctx.options = options
+        return (sums * v).sum(2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        left, right, w, c, v, weights, sums = ctx.saved_tensors
+        n, m, h = left.shape
+        blocks, splits = _grid(n, m)
+        gradient = gradient.float().contiguous()
+        to_left, to_right = (sums.new_empty(n, splits, m, h) for _ in "ab")
+        to_c, to_w = sums.new_empty(n * splits * blocks, h), sums.new_empty(n * splits * blocks, h, h)
+        for rows, mine in ((True, to_left), (False, to_right)):
+            _backward[(blocks, splits, n)](
+                left,
+                right,
+                w,
+                c,
+                v,
+                weights,
+                gradient,
+                mine,
+                to_c,
+                to_w,
+                m,
+                ROWS=rows,
+                H=h,
+                BLOCK=BLOCK,
+                SPLITS=splits,
+                num_warps=8 if rows and h > 64 else 4,
+                **ctx.options,
+            )
+        return (
+            to_left.sum(1).to(left.dtype),
+            to_right.sum(1).to(right.dtype),
+            to_w.sum(0),
+            to_c.sum(0) * v,
+            (gradient.unsqueeze(2) * sums).sum((0, 1)),
+            None,
+            None,
+        )
+
+
+def _grid(n: int, m: int) -> tuple[int, int]:
+    """How many blocks a set has, and in how many parts partners are shared out."""
+    blocks: int = triton.cdiv(m, BLOCK)
+    wanted = max(1, PROGRAMS // (n * blocks))
+    return blocks, min(MOST_SPLITS, triton.next_power_of_2(wanted))
+
+
+def _options(left: Tensor, gelu: bool) -> dict[str, Any]:
+    exact = torch.get_float32_matmul_precision() == "highest"
+    narrow = left.dtype == torch.bfloat16
+    return {
+        "GELU": gelu,
+        "PRECISION": "tf32x3" if exact and not narrow else "tf32",
+        "REGISTERS": narrow,
+        "PACKED": narrow and not gelu and not INTERPRETED,
+        "num_stages": 1,
+    }
+
+
+@triton.jit
+def _activate(x, GELU: tl.constexpr):
+    if GELU:
+        return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    return tl.maximum(x, 0.0)
+
+
+@triton.jit
+def _slope_of_gelu(x):
+    return 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
+
+
+@triton.jit
+def _first_layer(a, b, GELU: tl.constexpr, PACKED: tl.constexpr):
+    if PACKED:  # relu(a * 1 + b), two at a time
+        return tl.inline_asm_elementwise(
+            "{ .reg .b32 one; mov.b32 one, 0x3f803f80; fma.rn.relu.bf16x2 $0, $1, one, $2; }",
+            "=r,r,r",
+            [a, b[None, :]],
+            dtype=tl.bfloat16,
+            is_pure=True,
+            pack=2,
+        )
+    return _activate(a.to(tl.float32) + b.to(tl.float32)[None, :], GELU).to(a.dtype)
+
+
+@triton.jit
+def _product(a, b, PRECISION: tl.constexpr):
+    if WIDENED:
+        a, b = a.to(tl.float32), b.to(tl.float32)
+    return tl.dot(a, b, input_precision=PRECISION)
+
+
+@triton.jit
+def _into_registers(a, H: tl.constexpr):
+    h = tl.arange(0, H)
+    identity = tl.where(h[:, None] == h[None, :], 1.0, 0.0).to(a.dtype)
+    return _product(a, identity, "tf32").to(a.dtype)
+
+
+@triton.jit
+def _forward(
+    left,
+    right,
+    w,
+    c,
+    weights,
+    sums,
+    m,
+    H: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPLITS: tl.constexpr,
+    GELU: tl.constexpr,
+    PRECISION: tl.constexpr,
+    REGISTERS: tl.constexpr,
+    PACKED: tl.constexpr,
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    part, s = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    h = tl.arange(0, H)
+    places = i[:, None] * H + h[None, :]
+    left, right, weights = left + s * m * H, right + s * m * H, weights + s * m
+    a = tl.load(left + places, mask=(i < m)[:, None], other=0.0)
+    if REGISTERS:
+        a = _into_registers(a, H)
+    w_turned = tl.load(w + h[None, :] * H + h[:, None])  # (in, out)
+    bias = tl.load(c + h)
+    total = tl.zeros((BLOCK, H), dtype=tl.float32)
+    for j in range(part, m, SPLITS):
+        x = _first_layer(a, tl.load(right + j * H + h), GELU, PACKED)
+        z = _product(x, w_turned, PRECISION) + bias[None, :]
+        counts = tl.where(i == j, 0.0, tl.load(weights + j))
+        total += counts[:, None] * _activate(z, GELU)
+    tl.store(sums + (s * SPLITS + part) * m * H + places, total, mask=(i < m)[:, None])
+
+
+@triton.jit
+def _backward(
+    left,
+    right,
+    w,
+    c,
+    v,
+    weights,
+    gradient,
+    to_mine,
+    to_c,
+    to_w,
+    m,
+    ROWS: tl.constexpr,  # a block of objects that goes through partners, or of partners that goes through objects
+    H: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPLITS: tl.constexpr,
+    GELU: tl.constexpr,
+    PRECISION: tl.constexpr,
+    REGISTERS: tl.constexpr,
+    PACKED: tl.constexpr,
+):
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    part, s = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    h = tl.arange(0, H)
+    places = p[:, None] * H + h[None, :]
+    square = h[:, None] * H + h[None, :]
+    mine = (left if ROWS else right) + s * m * H
+    other = (right if ROWS else left) + s * m * H
+    factor_mine = (gradient if ROWS else weights) + s * m
+    factor_other = (weights if ROWS else gradient) + s * m
+    a = tl.load(mine + places, mask=(p < m)[:, None], other=0.0)
+    if REGISTERS:
+        a = _into_registers(a, H)
+    w_plain = tl.load(w + square)  # (out, in)
+    w_turned = tl.load(w + h[None, :] * H + h[:, None])  # (in, out)
+    bias, last = tl.load(c + h), tl.load(v + h)
+    own = tl.load(factor_mine + p, mask=p < m, other=0.0)
+    to_a = tl.zeros((BLOCK, H), dtype=tl.float32)
+    slopes = tl.zeros((BLOCK, H), dtype=tl.float32)
+    products = tl.zeros((H, H), dtype=tl.float32)
+    for q in range(part, m, SPLITS):
+        b = tl.load(other + q * H + h)
+        x = _first_layer(a, b, GELU, PACKED)
+        z = _product(x, w_turned, PRECISION) + bias[None, :]
+        g = tl.where(p == q, 0.0, own * tl.load(factor_other + q))
+        if GELU:  # noqa: SIM108 - chosen when it is compiled
+            to_z = g[:, None] * _slope_of_gelu(z)
+        else:
+            to_z = tl.where(z > 0, g[:, None], 0.0)
+        if ROWS:
+            slopes += to_z
+        to_z = (to_z * last[None, :]).to(w_turned.dtype)
+        to_x = _product(to_z, w_plain, PRECISION)
+        if GELU:
+            to_a += to_x * _slope_of_gelu(a.to(tl.float32) + b.to(tl.float32)[None, :])
+        else:
+            to_a += tl.where(x.to(tl.float32) > 0, to_x, 0.0)
+        if ROWS:
+            products += _product(tl.trans(to_z), x, PRECISION)
+    tl.store(to_mine + (s * SPLITS + part) * m * H + places, to_a, mask=(p < m)[:, None])
+    if ROWS:
+        block = (s * SPLITS + part) * tl.num_programs(0) + tl.program_id(0)
+        tl.store(to_c + block * H + h, tl.sum(slopes, 0))
+        tl.store(to_w + block * H * H + square, products)
