@@ -1,7 +1,7 @@
-"""Several nets of one description trained side by side: their weights stacked, one kernel for all of them.
+"""Several nets of one description trained side by side, their weights stacked.
 
-A small net keeps neither a GPU nor a core busy: most of a step is the cost of starting its kernels. Stacked,
-ten nets cost little more than one. Each sees its own batches, is clipped, averaged, judged and stopped on its
+A small net keeps neither a GPU nor a core busy: most of a step is the cost of starting its kernels. On a CPU one
+kernel serves all nets, on a GPU they are branches of one CUDA graph. Each sees its own batches, is clipped, averaged, judged and stopped on its
 own, so that it ends where it would have ended alone, up to the rounding of sums.
 """
 
@@ -160,7 +160,7 @@ class _RunTogether(Run):
 def fit_together(models: Sequence[Any], data: Sequence[tuple[Any, Any]]) -> None:
     """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
 
-    Meant for repetitions on fresh data: on a GPU ten small nets side by side cost little more than one. The
+    Meant for repetitions on fresh data: on a GPU ten small nets side by side cost much less than one after another. The
     models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
     where that isn't so, or the net can't be stacked (``FETA(order=2)``, nets with dropout), they are fitted one
     after the other. For an ensemble on one data set there is ``Ranker(members=...)``.

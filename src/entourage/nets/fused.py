@@ -62,14 +62,11 @@ def sum_over_others(utility: MLP, left: Tensor, right: Tensor, weights: Tensor) 
     """
     hidden, last = utility.linears[1], utility.linears[2]
     width = left.shape[-1]
-    missing = max(16, triton.next_power_of_2(width)) - width  # units that are always 0
-    tensors = [
-        F.pad(left, (0, missing)),
-        F.pad(right, (0, missing)),
-        F.pad(hidden.weight, (0, missing, 0, missing)),  # type: ignore[arg-type]
-        F.pad(hidden.bias, (0, missing)),  # type: ignore[arg-type]
-        F.pad(last.weight[0], (0, missing)),  # type: ignore[index]
-    ]
+    missing = max(16, triton.next_power_of_2(width)) - width
+    tensors = [left, right, hidden.weight, hidden.bias, last.weight[0]]  # type: ignore[index]
+    if missing:  # units that are always 0
+        pads = [(0, missing), (0, missing), (0, missing, 0, missing), (0, missing), (0, missing)]
+        tensors = [F.pad(tensor, pad) for tensor, pad in zip(tensors, pads, strict=True)]  # type: ignore[arg-type]
     total: Tensor = _Pairs.apply(*tensors, weights, utility.activation == "gelu")  # type: ignore[no-untyped-call]
     count = (weights.sum(1, keepdim=True) - weights).clamp(min=0)
     return total + count * last.bias  # type: ignore[operator]
