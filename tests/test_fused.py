@@ -45,7 +45,7 @@ class OnKernel(Scorer):
 def count(monkeypatch):
     """Let the kernel do sets of any size, and count how often it does."""
     calls = []
-    real = fused.sum_over_others
+    real = fused.mean_over_others
 
     def counted(*arguments):
         calls.append(1)
@@ -53,7 +53,7 @@ def count(monkeypatch):
 
     monkeypatch.setattr(pairs, "FUSED_ON", {"cpu", "cuda"})
     monkeypatch.setattr(pairs, "FUSED_FROM", 1)
-    monkeypatch.setattr(fused, "sum_over_others", counted)
+    monkeypatch.setattr(fused, "mean_over_others", counted)
     return calls
 
 
@@ -74,7 +74,7 @@ def rounded(values, kind):
 @pytest.mark.parametrize("precision", ["highest", "high", "bfloat16"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize(("m", "width"), [(7, 24), (70, 16), (5, 64)])
-def test_sums_and_gradients_agree_with_float64(m, width, activation, precision, monkeypatch):
+def test_means_and_gradients_agree_with_float64(m, width, activation, precision, monkeypatch):
     if precision == "high" and DEVICE == "cuda":
         torch.set_float32_matmul_precision("high")
         monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
@@ -99,8 +99,8 @@ def test_sums_and_gradients_agree_with_float64(m, width, activation, precision, 
         ours, exact = net(), net().double()
         left, right = ours.first(objects, objects)
         assert fused.serves(ours, left, squash=False)
-        sums = fused.sum_over_others(ours, left.to(kind), right.to(kind), mask.float())
-        (sums * weigh).sum().backward()
+        means = fused.mean_over_others(ours, left.to(kind), right.to(kind), mask)
+        (means * weigh).sum().backward()
     finally:
         torch.set_float32_matmul_precision("highest")
     a, b = exact.first(objects.double(), objects.double())
@@ -108,10 +108,13 @@ def test_sums_and_gradients_agree_with_float64(m, width, activation, precision, 
     act = ACTIVATIONS[activation]
     hidden = F.linear(rounded(act(a[:, :, None] + b[:, None]), kind), w, exact.linears[1].bias)
     values = exact.linears[2](act(hidden)).squeeze(-1)
-    others = mask[:, None] & ~torch.eye(m, dtype=torch.bool, device=DEVICE)
-    expected = torch.where(others, values, 0.0).sum(2)
+    others = mask[:, None] & mask[:, :, None] & ~torch.eye(m, dtype=torch.bool, device=DEVICE)
+    expected = torch.where(others, values, 0.0).sum(2) / (mask.sum(1, keepdim=True) - 1)
     (expected * weigh).sum().backward()
-    assert (sums - expected).norm() <= tolerance * expected.norm()
+    with torch.no_grad():
+        again = fused.mean_over_others(ours, left.to(kind), right.to(kind), mask)
+    assert (again - means).norm() <= 1e-6 * means.norm()
+    assert (means - expected).norm() <= tolerance * expected.norm()
     for mine, theirs in zip(ours.parameters(), exact.parameters(), strict=True):
         assert (mine.grad - theirs.grad).norm() <= tolerance * theirs.grad.norm()
 

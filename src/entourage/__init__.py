@@ -4,15 +4,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from entourage.estimators import Ranker, load
+    from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser, load
     from entourage.nets import FATE, FETA, ContextFree, SetAttention
 
-__all__ = ["FATE", "FETA", "ContextFree", "Ranker", "SetAttention", "__version__", "load"]
+__all__ = [
+    "FATE",
+    "FETA",
+    "ContextFree",
+    "DiscreteChooser",
+    "Ranker",
+    "SetAttention",
+    "SubsetChooser",
+    "__version__",
+    "load",
+]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Ranker": "entourage.estimators",
+    "DiscreteChooser": "entourage.estimators",
+    "SubsetChooser": "entourage.estimators",
     "load": "entourage.estimators",
     "FATE": "entourage.nets",
     "FETA": "entourage.nets",

@@ -29,13 +29,17 @@ from entourage.axes import Mask, PerSet, Ranks, Scores
 from entourage.errors import ParameterError, check_choice, check_number
 
 __all__ = [
+    "CHOICE_LOSSES",
     "LOSSES",
+    "SUBSET_LOSSES",
     "Loss",
+    "choice_loss",
     "find_loss",
     "hinge_ranking_loss",
     "listnet_loss",
     "logistic_ranking_loss",
     "plackett_luce_loss",
+    "subset_loss",
 ]
 
 Loss: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -152,6 +156,47 @@ def listnet_loss(scores: Scores, ranks: Ranks, mask: Mask, k: int = 3) -> PerSet
     return torch.where(informative, loss, 0.0)
 
 
+def choice_loss(scores: Scores, ranks: Ranks, mask: Mask, *, outside: bool = False) -> PerSet:
+    r"""Negative log-probability of what was chosen, under a softmax over the set.
+
+    .. math:: \log \sum_j e^{s_j} - s_c
+
+    The chosen object c has rank 0, the others rank 1. With ``outside`` nothing may be chosen, which has utility 0:
+    a set without a rank of 0 then says that. Where several are chosen, each is a choice.
+
+    Examples
+    --------
+    >>> scores, ranks = torch.tensor([[0.0, 0.0]]), torch.tensor([[1, 0]])
+    >>> choice_loss(scores, ranks, ranks >= 0)  # log 2
+    tensor([0.6931])
+    """
+    chosen = _ranked(ranks, mask) & (ranks == 0)
+    lowest = torch.finfo(scores.dtype).min / 4
+    values = torch.where(mask, scores, lowest)
+    if outside:
+        values = F.pad(values, (0, 1))
+        chosen = torch.cat([chosen, ~chosen.any(1, keepdim=True)], dim=1)
+    return -torch.where(chosen, values.log_softmax(1), 0.0).sum(1)
+
+
+def subset_loss(scores: Scores, ranks: Ranks, mask: Mask) -> PerSet:
+    r"""Average cross-entropy of choosing each object or not, by a sigmoid of its score.
+
+    .. math:: \frac{1}{m} \sum_i \log(1 + e^{-y_i s_i})
+
+    with :math:`y_i = 1` for chosen objects (rank 0), -1 for the others (rank 1).
+
+    Examples
+    --------
+    >>> scores, ranks = torch.tensor([[0.0, 0.0]]), torch.tensor([[1, 0]])
+    >>> subset_loss(scores, ranks, ranks >= 0)  # log 2
+    tensor([0.6931])
+    """
+    known = _ranked(ranks, mask)
+    terms = F.softplus(torch.where(ranks == 0, -scores, scores))
+    return torch.where(known, terms, 0.0).sum(1) / known.sum(1).clamp(min=1)
+
+
 #: Every loss, by the name that ``Ranker(loss=...)`` knows it by.
 LOSSES: dict[str, Loss] = {
     "hinge": hinge_ranking_loss,
@@ -161,8 +206,12 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def find_loss(loss: str | Loss | None) -> Loss:
-    """Return the loss of this name, or the callable itself."""
+CHOICE_LOSSES: dict[str, Loss] = {"nll": choice_loss}  # of ``DiscreteChooser``
+SUBSET_LOSSES: dict[str, Loss] = {"binary": subset_loss}  # of ``SubsetChooser``
+
+
+def find_loss(loss: str | Loss | None, known: dict[str, Loss] = LOSSES) -> Loss:
+    """Return the loss of this name among the known ones, or the callable itself."""
     if callable(loss):
         return loss
     if loss is None:
@@ -170,7 +219,7 @@ def find_loss(loss: str | Loss | None) -> Loss:
             "loss=None: a model saved with a loss of one's own comes back without it. Give it again: "
             "model.set_params(loss=...)."
         )
-    return LOSSES[check_choice("loss", loss, LOSSES)]
+    return known[check_choice("loss", loss, known)]
 
 
 def _ranked(ranks: Tensor, mask: Tensor) -> Tensor:

@@ -64,8 +64,8 @@ def zero_one_accuracy(
     >>> zero_one_accuracy([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]], [[0, 1, 2], [1, 0, 2]])
     0.5
     """
-    right, _tied, ordered, _ = _count_pairs(*_check(scores, ranks, mask))
-    return _finish(np.where(right == ordered, 1.0, 0.0), ordered > 0, per_set)
+    right, _tied, ordered, _ = _count_pairs(*as_arrays(scores, ranks, mask))
+    return over_sets(np.where(right == ordered, 1.0, 0.0), ordered > 0, per_set)
 
 
 def ranking_accuracy(
@@ -80,8 +80,8 @@ def ranking_accuracy(
     >>> ranking_accuracy([[3.0, 1.0, 1.0]], [[0, 1, 2]])  # (1 + 1 + 1/2) / 3
     0.8333333333333334
     """
-    right, tied, ordered, _ = _count_pairs(*_check(scores, ranks, mask))
-    return _finish((right + 0.5 * tied) / np.maximum(ordered, 1), ordered > 0, per_set)
+    right, tied, ordered, _ = _count_pairs(*as_arrays(scores, ranks, mask))
+    return over_sets((right + 0.5 * tied) / np.maximum(ordered, 1), ordered > 0, per_set)
 
 
 def ranking_loss(
@@ -96,8 +96,8 @@ def ranking_loss(
     >>> ranking_loss([[3.0, 1.0, 1.0]], [[0, 1, 2]])  # (0 + 0 + 1/2) / 3
     0.16666666666666666
     """
-    right, tied, ordered, _ = _count_pairs(*_check(scores, ranks, mask))
-    return _finish((ordered - right - 0.5 * tied) / np.maximum(ordered, 1), ordered > 0, per_set)
+    right, tied, ordered, _ = _count_pairs(*as_arrays(scores, ranks, mask))
+    return over_sets((ordered - right - 0.5 * tied) / np.maximum(ordered, 1), ordered > 0, per_set)
 
 
 def kendall_tau(
@@ -113,10 +113,10 @@ def kendall_tau(
     >>> kendall_tau([[3.0, 1.0, 2.0]], [[0, 1, 2]])
     0.3333333333333333
     """
-    right, tied, ordered, told_apart = _count_pairs(*_check(scores, ranks, mask))
+    right, tied, ordered, told_apart = _count_pairs(*as_arrays(scores, ranks, mask))
     wrong = ordered - right - tied
     scale = np.sqrt(ordered * told_apart)
-    return _finish((right - wrong) / np.where(scale > 0, scale, 1.0), ordered > 0, per_set)
+    return over_sets((right - wrong) / np.where(scale > 0, scale, 1.0), ordered > 0, per_set)
 
 
 def spearman(
@@ -132,13 +132,13 @@ def spearman(
     >>> spearman([[3.0, 1.0, 2.0]], [[0, 1, 2]])  # 1 - 6 (0 + 1 + 1) / 24
     0.5
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     a, b = average_places(-s, known), average_places(r, known)
     count = np.maximum(known.sum(1, keepdims=True), 1)
     middle = (count - 1) / 2
     a, b = np.where(known, a - middle, 0.0), np.where(known, b - middle, 0.0)
     scale = np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    return _finish((a * b).sum(1) / np.where(scale > 0, scale, 1.0), (b != 0).any(1), per_set)
+    return over_sets((a * b).sum(1) / np.where(scale > 0, scale, 1.0), (b != 0).any(1), per_set)
 
 
 def ndcg(
@@ -169,7 +169,7 @@ def ndcg(
     >>> ndcg([[1.0, 2.0]], [[0, 1]])  # (0 / log2 2 + 1 / log2 3) / (1 / log2 2)
     0.6309297535714575
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     check_choice("gain", gain, ["linear", "exponential"])
     if k is not None:
         check_number("k", k, least=1, whole=True)
@@ -188,7 +188,7 @@ def ndcg(
     if no_relevant is not None:
         values = np.where(defined, values, no_relevant)
         defined = known.any(1)
-    return _finish(values, defined, per_set)
+    return over_sets(values, defined, per_set)
 
 
 def top1_accuracy(
@@ -203,11 +203,11 @@ def top1_accuracy(
     >>> top1_accuracy([[3.0, 3.0, 1.0]], [[0, 1, 2]])
     0.5
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     best = _best(r, known)
     first = known & (s == np.where(known, s, -np.inf).max(1, keepdims=True, initial=-np.inf))
     values = (first & best).sum(1) / np.maximum(first.sum(1), 1)
-    return _finish(values, _orders_something(r, known), per_set)
+    return over_sets(values, _orders_something(r, known), per_set)
 
 
 def reciprocal_rank(
@@ -228,11 +228,11 @@ def reciprocal_rank(
     >>> reciprocal_rank([[1.0, 3.0, 2.0]], [[0, 1, 2]])
     0.3333333333333333
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     relevant, defined = _relevant(r, known, worst)
     places = np.where(relevant, _last_places(s, known), np.inf)
     first = places.min(1, initial=np.inf)
-    return _finish(1 / first, defined, per_set)
+    return over_sets(1 / first, defined, per_set)
 
 
 def average_precision(
@@ -253,10 +253,10 @@ def average_precision(
     >>> average_precision([[4.0, 3.0, 2.0, 1.0]], [[0, 1, 0, 1]])  # (1/1 + 2/3) / 2
     0.8333333333333333
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     relevant, defined = _relevant(r, known, worst)
     precision = np.where(relevant, _last_places(s, relevant) / np.maximum(_last_places(s, known), 1), 0.0)
-    return _finish(precision.sum(1) / np.maximum(relevant.sum(1), 1), defined, per_set)
+    return over_sets(precision.sum(1) / np.maximum(relevant.sum(1), 1), defined, per_set)
 
 
 def expected_reciprocal_rank(
@@ -277,7 +277,7 @@ def expected_reciprocal_rank(
     >>> expected_reciprocal_rank([[2.0, 1.0]], [[0, 1]])  # 1/2 + (1/2) (0/2)
     0.5
     """
-    s, r, known = _check(scores, ranks, mask)
+    s, r, known = as_arrays(scores, ranks, mask)
     relevance, highest = _relevance(r, known, worst)
     chance = np.where(known, np.exp2(relevance - highest) - np.exp2(-highest), 0.0)
     order = np.lexsort((relevance, np.where(known, -s, np.inf)), axis=1)
@@ -285,7 +285,7 @@ def expected_reciprocal_rank(
     still_reading = np.ones_like(chance)
     np.cumprod(1 - chance[:, :-1], axis=1, out=still_reading[:, 1:])
     values = (chance * still_reading / np.arange(1, s.shape[1] + 1)).sum(1)
-    return _finish(values, np.any(relevance > 0, axis=1), per_set)
+    return over_sets(values, np.any(relevance > 0, axis=1), per_set)
 
 
 #: Every metric, by name.
@@ -304,7 +304,7 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def _check(scores: Any, ranks: Any, mask: Any) -> tuple[Floats, Floats, Bools]:
+def as_arrays(scores: Any, ranks: Any, mask: Any) -> tuple[Floats, Floats, Bools]:
     s, r = (_as_numpy(values, np.float64) for values in (scores, ranks))
     if s.ndim != 2 or s.shape != r.shape:
         raise ShapeError(
@@ -333,7 +333,7 @@ def _as_numpy(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     return np.asarray(values, dtype=dtype)
 
 
-def _finish(values: Floats, defined: Bools, per_set: bool) -> Any:
+def over_sets(values: Floats, defined: Bools, per_set: bool) -> Any:
     if per_set:
         return np.where(defined, values, np.nan)
     return float(values[defined].mean()) if defined.any() else float("nan")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from entourage.errors import ModelFileError
-from entourage.losses import LOSSES, Loss
+from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES, Loss
 from entourage.nets import NETS, Scorer
 from entourage.nets.stack import Stack
 
@@ -50,7 +50,8 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             "best_score": model.best_score_,
             "steps": model.n_steps_,
             "interrupted": model.interrupted_,
-        },
+        }
+        | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {}),
         "versions": {name: _version(name) for name in ("entourage", "torch", "numpy")}
         | {"python": platform.python_version()},
     }
@@ -69,7 +70,8 @@ def members_of(scorer: Scorer) -> int:
 def _loss_name(loss: str | Loss) -> str | None:
     if isinstance(loss, str):
         return loss
-    return next((name for name, known in LOSSES.items() if known is loss), None)
+    everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
+    return next((name for name, known in everything.items() if known is loss), None)
 
 
 def loss_identity(loss: Any) -> str:

@@ -9,6 +9,7 @@ from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
 from entourage.errors import DataError, ShapeError, UserError
+from entourage.metrics import Metric
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
 
@@ -25,7 +26,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind.
     """
 
-    task = Ranking
+    task: Any = Ranking
     n_features_in_: int
     n_situation_features_in_: int
 
@@ -43,12 +44,15 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         return like(X, sets, self._checked_scores(sets))
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`."""
+        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`.
+
+        Choosing some: 1 for chosen objects, 0 for the others.
+        """
         sets = Sets.of(X, None, situation)
         return like(X, sets, self.decide(sets, self._checked_scores(sets)))
 
     def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Turn packed scores into packed predictions: ranks, 0 = best."""
+        """Turn packed scores into packed predictions; see `predict`."""
         ranks = np.empty(len(scores), dtype=np.int64)
         for _, rows in sets.by_size():
             ranks[rows] = self.task.decide(scores[rows])
@@ -62,15 +66,26 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         situation: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the 0/1-ranking accuracy: the share of pairs in the right order, averaged over sets."""
-        sets = self.task.check(Sets.of(X, y, situation))
+        """Return how good predictions are, averaged over sets, by the metric of the task.
+
+        Ranking: the share of pairs in the right order (0/1-ranking accuracy). Choosing one: how often it is the right
+        one. Choosing some: F1.
+        """
+        sets = self.task.check(self.task.sets_of(X, y, situation))
         return self._metric(sets, self._checked_scores(sets), _check_weights(sample_weight, len(sets)))
 
-    def _metric(self, sets: Sets, packed: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
+    def _metric(
+        self,
+        sets: Sets,
+        packed: NDArray[Any],
+        weights: NDArray[Any] | None = None,
+        metric: Metric | None = None,
+    ) -> float:
         """Judge packed scores, sets of one size at a time."""
+        judge = self.task.metric if metric is None else metric
         values = np.full(len(sets), np.nan)
         for chosen, rows in sets.by_size():
-            values[chosen] = self.task.metric(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
+            values[chosen] = judge(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
         defined = ~np.isnan(values)
         if weights is not None:
             defined &= weights > 0
@@ -108,12 +123,9 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Sets, NDArray[np.float64] | None]:
         """Make sets of whatever came and see that there is something to learn; weights have mean 1."""
-        sets = self.task.check(Sets.of(X, y, situation))
+        sets = self.task.check(self.task.sets_of(X, y, situation))
         if not self.task.informative(sets).any():
-            raise DataError(
-                "No set ranks two objects differently, so there is nothing to learn. "
-                "Check that y holds ranks within each set."
-            )
+            raise DataError(self.task.nothing)
         weights = _check_weights(sample_weight, len(sets))
         return sets, None if weights is None else weights / weights.mean()
 

@@ -1,23 +1,50 @@
-"""What a target means, what is done with scores, and how the result is judged."""
+"""What a target means, what is done with scores, and how the result is judged.
 
+In `Sets` every target is a rank: 0 = best. A choice knows two of them, 0 for what was chosen and 1 for the rest, so
+that what can rank can be judged on choices, too.
+"""
+
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from entourage.choice_metrics import (
+    choice_accuracy,
+    f1,
+    hamming_accuracy,
+    informedness,
+    log_likelihood,
+    subset_accuracy,
+    subset_log_likelihood,
+)
 from entourage.errors import DataError
-from entourage.metrics import Metric, ranking_accuracy
+from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
+from entourage.metrics import METRICS, Metric, ranking_accuracy
 from entourage.ranks import ranks_from_scores
-from entourage.sets import Sets
+from entourage.sets import AnySets, Sets
 
-__all__ = ["Ranking"]
+__all__ = ["Choice", "Ranking", "SubsetChoice"]
 
 
 class Ranking:
     """Targets are ranks: 0 = best, equal = tied, NaN or -1 = not ranked."""
 
+    losses = LOSSES
     metric: Metric = staticmethod(ranking_accuracy)
+    criterion: Metric = staticmethod(ranking_accuracy)
+    metrics = METRICS
     decide = staticmethod(ranks_from_scores)
+    nothing = (
+        "No set ranks two objects differently, so there is nothing to learn. "
+        "Check that y holds ranks within each set."
+    )
+
+    @staticmethod
+    def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
+        """Make sets of whatever came."""
+        return Sets.of(X, y, situation)
 
     @staticmethod
     def check(sets: Sets) -> Sets:
@@ -50,3 +77,175 @@ class Ranking:
         low = np.minimum.reduceat(np.where(np.isnan(targets), np.inf, targets), starts)
         high = np.maximum.reduceat(np.where(np.isnan(targets), -np.inf, targets), starts)
         return np.asarray(low < high)
+
+
+class Choice:
+    """One object was chosen: it has rank 0, the others 1. With ``outside``, nothing may have been.
+
+    Not choosing has utility 0.
+    """
+
+    losses = CHOICE_LOSSES
+    nothing = "No set has two objects and a chosen one, so there is nothing to learn. Check that y says who was chosen."
+
+    def __init__(self, *, outside: bool = False) -> None:
+        self.outside = outside
+        self.metric: Metric = partial(choice_accuracy, outside=outside)
+        self.criterion: Metric = partial(log_likelihood, outside=outside)
+        self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion}
+
+    def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
+        """Make sets of whatever came; y holds places of the chosen objects, or rows of 0 and 1."""
+        if y is None:
+            return Sets.of(X, None, situation)
+        sets = Sets.of(X, None, situation)
+        if not _is_flat(y, len(sets)):
+            return _with_indicators(X, y, situation)
+        places = np.asarray(y)
+        if (places != np.round(places)).any() or (places < -1).any() or (places >= sets.sizes).any():
+            i = int(np.argmax((places != np.round(places)) | (places < -1) | (places >= sets.sizes)))
+            raise DataError(
+                f"y holds the place of the chosen object, from 0 on (or -1 for none); set {i} has "
+                f"{sets.sizes[i]} objects, and its y is {places[i]}."
+            )
+        ranks = np.ones(len(sets.objects))
+        some = places >= 0
+        ranks[sets.offsets[:-1][some] + places[some].astype(np.int64)] = 0.0
+        return sets.with_targets(ranks)
+
+    def check(self, sets: Sets) -> Sets:
+        """See that one object of each set was chosen."""
+        targets = _check_two_places(sets, "a choice")
+        chosen = np.add.reduceat(targets == 0, sets.offsets[:-1])
+        wrong = chosen > 1 if self.outside else chosen != 1
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            hint = (
+                ""
+                if self.outside or chosen[i]
+                else " Where nothing may be chosen, DiscreteChooser(outside=True)."
+            )
+            raise DataError(
+                f"One object of a set is chosen; in set {i} it is {chosen[i]}. For several, SubsetChooser.{hint}"
+            )
+        return sets
+
+    def informative(self, sets: Sets) -> NDArray[np.bool_]:
+        """Which sets say anything: there was something else to choose."""
+        return np.asarray(sets.sizes > (0 if self.outside else 1))
+
+    @staticmethod
+    def decide(scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Return ranks: who would be chosen first."""
+        return ranks_from_scores(scores)
+
+    def places(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the place of the best object of each set; -1 where all are worse than nothing."""
+        found = np.empty(len(sets), dtype=np.int64)
+        for chosen, rows in sets.by_size():
+            found[chosen] = scores[rows].argmax(1)
+            if self.outside:
+                found[chosen] = np.where(scores[rows].max(1) > 0, found[chosen], -1)
+        return found
+
+    def probabilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the softmax of packed scores, in each set."""
+        starts = sets.offsets[:-1]
+        highest = np.maximum.reduceat(scores.astype(np.float64), starts)
+        highest = np.maximum(highest, 0.0) if self.outside else highest
+        powers = np.exp(scores - np.repeat(highest, sets.sizes))
+        total = np.add.reduceat(powers, starts) + (np.exp(-highest) if self.outside else 0.0)
+        return np.asarray(powers / np.repeat(total, sets.sizes))
+
+
+class SubsetChoice:
+    """Some objects were chosen: they have rank 0, the others 1."""
+
+    losses = SUBSET_LOSSES
+    criterion: Metric = staticmethod(subset_log_likelihood)
+    nothing = "There is no object, so there is nothing to learn."
+
+    def __init__(self, *, threshold: float = 0.0) -> None:
+        self.threshold = threshold
+        self.metric: Metric = partial(f1, threshold=threshold)
+        self.metrics = {
+            "f1": self.metric,
+            "subset_accuracy": partial(subset_accuracy, threshold=threshold),
+            "hamming_accuracy": partial(hamming_accuracy, threshold=threshold),
+            "informedness": partial(informedness, threshold=threshold),
+        }
+
+    @staticmethod
+    def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
+        """Make sets of whatever came; y holds rows of 0 and 1."""
+        return Sets.of(X, None, situation) if y is None else _with_indicators(X, y, situation)
+
+    @staticmethod
+    def check(sets: Sets) -> Sets:
+        """See that targets say who was chosen."""
+        _check_two_places(sets, "a choice of some")
+        return sets
+
+    @staticmethod
+    def informative(sets: Sets) -> NDArray[np.bool_]:
+        """Which sets say anything: all do."""
+        return np.ones(len(sets), dtype=bool)
+
+    def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Return 1 for chosen objects, 0 for the others."""
+        return np.asarray(scores > self.threshold).astype(np.int64)
+
+    @staticmethod
+    def probabilities(sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sigmoid of packed scores."""
+        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores.astype(np.float64))))
+
+    @staticmethod
+    def best_threshold(sets: Sets, scores: NDArray[Any]) -> float:
+        """Return the threshold with the best mean F1, among quantiles of the scores, and 0."""
+        values = scores.astype(np.float64)
+        candidates = np.concatenate([[0.0], np.quantile(values, np.linspace(0.005, 0.995, 199))])
+        means = [_mean_f1(sets, scores, threshold) for threshold in candidates]
+        return float(candidates[int(np.argmax(means))])
+
+
+def _mean_f1(sets: Sets, scores: NDArray[Any], threshold: float) -> float:
+    targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
+    total = sum(
+        f1(scores[rows], targets[rows], threshold=threshold, per_set=True).sum() for _, rows in sets.by_size()
+    )
+    return float(total / len(sets))
+
+
+def _is_flat(y: Any, n_sets: int) -> bool:
+    """Whether y has one number a set, not one an object."""
+    if hasattr(y, "ndim"):
+        return bool(y.ndim == 1 and y.dtype != object)
+    return len(y) == n_sets and all(np.ndim(entry) == 0 for entry in y)
+
+
+def _with_indicators(X: AnySets, y: Any, situation: ArrayLike | None) -> Sets:
+    sets = Sets.of(X, [np.asarray(row, dtype=np.float64) for row in y], situation)
+    given: NDArray[Any] = sets.targets  # type: ignore[assignment]
+    strange = ~np.isin(given, (0.0, 1.0))
+    if strange.any():
+        at = int(np.argmax(strange))
+        i = int(np.searchsorted(sets.offsets, at, side="right")) - 1
+        raise DataError(f"y holds 1 for chosen objects and 0 for the others; set {i} has {given[at]:g}.")
+    return sets.with_targets(1.0 - given)
+
+
+def _check_two_places(sets: Sets, what: str) -> NDArray[Any]:
+    if sets.targets is None:
+        raise DataError(
+            "Choices are needed: pass y, or Sets with targets (0 for chosen objects, 1 for the others)."
+        )
+    strange = ~np.isin(sets.targets, (0.0, 1.0))
+    if strange.any():
+        at = int(np.argmax(strange))
+        i = int(np.searchsorted(sets.offsets, at, side="right")) - 1
+        raise DataError(
+            f"The targets of {what} are 0 for chosen objects and 1 for the others; set {i} has "
+            f"{sets.targets[at]:g}. Rankings are for Ranker."
+        )
+    return sets.targets

@@ -1,24 +1,25 @@
 """Several nets of one description trained side by side, their weights stacked.
 
 A small net keeps neither a GPU nor a core busy: most of a step is the cost of starting its kernels. On a CPU one
-kernel serves all nets, on a GPU they are branches of one CUDA graph. Each sees its own batches, is clipped, averaged, judged and stopped on its
-own, so that it ends where it would have ended alone, up to the rounding of sums.
+kernel serves all nets, on a GPU they are branches of one CUDA graph. Each sees its own batches, is clipped,
+averaged, judged and stopped on its own, so that it ends where it would have ended alone, up to the rounding of sums.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from entourage.batching import Batch, Resident
+from entourage.batching import SCORE_OBJECTS, Batch, Resident, autocast
 from entourage.errors import ShapeError
-from entourage.losses import Loss, find_loss
+from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
-from entourage.training import Outcome, Plan, Run, watch
+from entourage.training import Judge, Outcome, Plan, Run, watch
 
 __all__ = ["can_train_together", "fit_together", "train_together"]
 
@@ -44,7 +45,7 @@ def train_together(
     data: Sequence[Resident],
     plans: Sequence[Plan],
     *,
-    evaluate: Sequence[Callable[[Scorer], float]] | None = None,
+    evaluate: Sequence[Judge] | None = None,
     progress: bool = False,
 ) -> list[Outcome]:
     """Train each scorer on its data under its plan, all at once; see :func:`entourage.training.train`.
@@ -109,7 +110,7 @@ class _RunTogether(Run):
         loss: Loss,
         data: Sequence[Resident],
         plans: Sequence[Plan],
-        evaluate: Sequence[Callable[[Scorer], float]] | None,
+        evaluate: Sequence[Judge] | None,
     ) -> None:
         self.members = len(scorers)
         super().__init__(Stack(scorers), loss, _StackedData(data), plans[0], None)  # type: ignore[arg-type]
@@ -130,17 +131,30 @@ class _RunTogether(Run):
         return all(run.finished for run in self.each)
 
     def record(self) -> None:
-        stack = self.scorer if self.average is None else self.average
+        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
+        scores = self.judged(stack)
         for i, run in enumerate(self.each):
-            if run.finished:
-                continue
-            run.step, run.loss_count = self.step, self.loss_count
-            run.loss_sum = self.loss_sum[i : i + 1].clone()
-            run.evaluate = None if self.judges is None else self.judges[i]
-            run.scorer.load_state_dict(stack.member(i))  # type: ignore[operator]
-            run.record()
+            if not run.finished:
+                run.step = self.step
+                run.note(self.loss_sum[i].item() / self.loss_count, scores[i], partial(stack.member, i))
         self.loss_sum.zero_()
         self.loss_count = 0
+
+    @torch.no_grad()
+    def judged(self, stack: Stack) -> Sequence[float | None]:
+        """Return the score of each member: all at once where their held-out sets have one shape and fit."""
+        if self.judges is None:
+            return [None] * self.members
+        data = [judge.data for judge in self.judges]
+        stack.eval()
+        alike = {(len(d), d.uniform_size) for d in data}
+        numbers = self.members * sum(data[0].sizes)
+        if len(alike) > 1 or data[0].uniform_size is None or numbers > SCORE_OBJECTS["cuda"]:
+            return [judge(stack.scorer(i)) for i, judge in enumerate(self.judges)]
+        objects = torch.stack([d.batch(slice(None)).objects for d in data])  # (r, n, m, d)
+        with autocast(self.data.device, self.judges[0].precision):
+            scores = stack.each(objects).float().flatten(1)
+        return [judge.of(own) for judge, own in zip(self.judges, scores, strict=True)]
 
     def news(self) -> str:
         return f"{self.members} together; the first: {self.each[0].news()}"
@@ -184,7 +198,7 @@ def fit_together(models: Sequence[Any], data: Sequence[tuple[Any, Any]]) -> None
             judges = [start.judge for start in starts if start.judge is not None]
             outcomes = train_together(
                 [start.scorer for start in starts],
-                find_loss(first.loss),
+                first._loss(),
                 residents,
                 plans,
                 evaluate=judges or None,

@@ -19,19 +19,20 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from entourage import model_file
-from entourage.batching import Batch, Resident, autocast
+from entourage.batching import Batch, Resident, autocast, predict_packed
 from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
 from entourage.graphs import StepGraphs
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
 
-__all__ = ["EnsembleRun", "Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
+__all__ = ["EnsembleRun", "Judge", "Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
@@ -99,6 +100,28 @@ class Outcome:
     best_score: float | None
     steps: int
     interrupted: bool
+
+
+class Judge:
+    """What a net is worth on held-out sets: higher is better."""
+
+    def __init__(self, data: Resident, metric: Callable[[NDArray[Any]], float], precision: str) -> None:
+        self.data, self.metric, self.precision = data, metric, precision
+
+    def __call__(self, scorer: Scorer) -> float:
+        """Score the sets, and judge the scores."""
+        with autocast(self.data.device, self.precision):
+            return self.of(predict_packed(scorer, self.data))
+
+    def of(self, scores: Tensor) -> float:
+        """Judge packed scores."""
+        values = scores.cpu().numpy()
+        if not np.isfinite(values).all():
+            raise TrainingError(
+                "The scores of held-out sets became infinite or NaN; no model was kept. Lower the "
+                "learning rate, or look for extreme features."
+            )
+        return self.metric(values)
 
 
 def train(
@@ -379,19 +402,21 @@ class Run:
 
     def record(self) -> None:
         """Evaluate, and keep the weights if they are the best so far."""
-        row = {
-            "step": float(self.step),
-            "learning_rate": self.plan.rate(self.step - 1),
-            "loss": self.loss_sum.mean().item() / self.loss_count,
-        }
-        self.loss_sum.zero_()
-        self.loss_count = 0
+        score = None
         if self.evaluate is not None:
             score = self.evaluate(self.scorer if self.average is None else self.average)
+        self.note(self.loss_sum.mean().item() / self.loss_count, score, self.weights)
+        self.loss_sum.zero_()
+        self.loss_count = 0
+
+    def note(self, loss: float, score: float | None, weights: Callable[[], dict[str, Tensor]]) -> None:
+        """Write down how it goes, and keep the weights if the score is the best so far."""
+        row = {"step": float(self.step), "learning_rate": self.plan.rate(self.step - 1), "loss": loss}
+        if score is not None:
             row["score"] = score
             self.since_best += 1
             if self.best_score is None or score > self.best_score:
-                self.best_score, self.best_weights, self.since_best = score, self.weights(), 0
+                self.best_score, self.best_weights, self.since_best = score, weights(), 0
         self.history.append(row)
 
     def news(self) -> str:

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from entourage.nets.layers import MLP
 
-__all__ = ["serves", "sum_over_others"]
+__all__ = ["mean_over_others", "serves"]
 
 BLOCK = 64  # objects a program holds
 PROGRAMS = 1024  # enough to keep a GPU busy
@@ -51,45 +51,47 @@ def serves(utility: MLP, left: Tensor, *, squash: bool) -> bool:
     )
 
 
-def sum_over_others(utility: MLP, left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
-    """Return ``sum_j weights_j u(x_i, x_j)`` over all ``j != i``.
+def mean_over_others(utility: MLP, left: Tensor, right: Tensor, mask: Tensor | None) -> Tensor:
+    """Average ``u(x_i, x_j)`` over the others of each object; 0 where there are none, and in the padding.
 
     Parameters
     ----------
     utility : the net of a pair; see `serves`
     left, right : (n, m, h), its split first layer, the same in float32 or bfloat16
-    weights : (n, m) of float32; 0 for who doesn't count
+    mask : (n, m), False in the padding
     """
+    n, m, width = left.shape
     hidden, last = utility.linears[1], utility.linears[2]
-    width = left.shape[-1]
     missing = max(16, triton.next_power_of_2(width)) - width
-    tensors = [left, right, hidden.weight, hidden.bias, last.weight[0]]  # type: ignore[index]
+    tensors: list[Any] = [left, right, hidden.weight, hidden.bias, last.weight[0]]  # type: ignore[index]
     if missing:  # units that are always 0
         pads = [(0, missing), (0, missing), (0, missing, 0, missing), (0, missing), (0, missing)]
-        tensors = [F.pad(tensor, pad) for tensor, pad in zip(tensors, pads, strict=True)]  # type: ignore[arg-type]
-    total: Tensor = _Pairs.apply(*tensors, weights, utility.activation == "gelu")  # type: ignore[no-untyped-call]
-    count = (weights.sum(1, keepdim=True) - weights).clamp(min=0)
-    return total + count * last.bias  # type: ignore[operator]
+        tensors = [F.pad(tensor, pad) for tensor, pad in zip(tensors, pads, strict=True)]
+    if mask is None:
+        if m == 1:
+            return left.new_zeros(n, m, dtype=torch.float32)
+        weights = left.new_full((n, m), 1 / (m - 1), dtype=torch.float32)
+    else:
+        weights = mask / (mask.sum(1, keepdim=True) - 1).clamp(min=1)
+    gelu = utility.activation == "gelu"
+    if any(tensor.requires_grad for tensor in tensors) and torch.is_grad_enabled():
+        mean: Tensor = _Pairs.apply(*tensors, weights, gelu)  # type: ignore[no-untyped-call]
+    else:
+        mean = _evaluate(*_laid_out(*tensors, weights), gelu=gelu, keep=False)  # type: ignore[call-arg]
+    if mask is None:
+        return mean + last.bias  # type: ignore[operator]
+    return torch.where(mask, mean + (weights.sum(1, keepdim=True) - weights) * last.bias, 0.0)  # type: ignore[operator]
 
 
 class _Pairs(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, left: Tensor, right: Tensor, w: Tensor, c: Tensor, v: Tensor, weights: Tensor, gelu: bool
-    ) -> Tensor:
-        n, m, h = left.shape
-        left, right, w = left.contiguous(), right.contiguous(), w.to(left.dtype).contiguous()
-        c, v, weights = c.float().contiguous(), v.float().contiguous(), weights.contiguous()
-        blocks, splits = _grid(n, m)
-        options = _options(left, gelu)
-        sums = left.new_empty(n, splits, m, h, dtype=torch.float32)
-        _forward[(blocks, splits, n)](
-            left, right, w, c, weights, sums, m, H=h, BLOCK=BLOCK, SPLITS=splits, num_warps=4, **options
-        )
-        sums = sums.sum(1)  # (n, m, h)
-        ctx.save_for_backward(left, right, w, c, v, weights, sums)
-        ctx.options = options
-        return (sums * v).sum(2)
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        *tensors, gelu = arguments
+        laid_out = _laid_out(*tensors)
+        sums = _evaluate(*laid_out, gelu=gelu, keep=True)  # (n, m, h)
+        ctx.save_for_backward(*laid_out, sums)
+        ctx.gelu = gelu
+        return (sums * laid_out[4]).sum(2)
 
     @staticmethod
     @once_differentiable
@@ -115,10 +117,9 @@ class _Pairs(torch.autograd.Function):
                 m,
                 ROWS=rows,
                 H=h,
-                BLOCK=BLOCK,
                 SPLITS=splits,
                 num_warps=8 if rows and h > 64 else 4,
-                **ctx.options,
+                **_options(left, ctx.gelu),
             )
         return (
             to_left.sum(1).to(left.dtype),
@@ -129,6 +130,39 @@ class _Pairs(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _laid_out(
+    left: Tensor, right: Tensor, w: Tensor, c: Tensor, v: Tensor, weights: Tensor
+) -> tuple[Tensor, ...]:
+    """Return the tensors as the kernels read them: contiguous, the pairs' in one precision, the rest in float32."""
+    pair = (tensor.to(left.dtype).contiguous() for tensor in (left, right, w))
+    return *pair, *(tensor.float().contiguous() for tensor in (c, v, weights))
+
+
+def _evaluate(
+    left: Tensor, right: Tensor, w: Tensor, c: Tensor, v: Tensor, weights: Tensor, *, gelu: bool, keep: bool
+) -> Tensor:
+    """Return the weighted sums over partners of the last hidden layer ``(n, m, h)``, or of the output ``(n, m)``."""
+    n, m, h = left.shape
+    blocks, splits = _grid(n, m)
+    sums = left.new_empty((n, splits, m, h) if keep else (n, splits, m), dtype=torch.float32)
+    _forward[(blocks, splits, n)](
+        left,
+        right,
+        w,
+        c,
+        v,
+        weights,
+        sums,
+        m,
+        KEEP=keep,
+        H=h,
+        SPLITS=splits,
+        num_warps=4,
+        **_options(left, gelu),
+    )
+    return sums.sum(1) if splits > 1 else sums.squeeze(1)
 
 
 def _grid(n: int, m: int) -> tuple[int, int]:
@@ -142,6 +176,7 @@ def _options(left: Tensor, gelu: bool) -> dict[str, Any]:
     exact = torch.get_float32_matmul_precision() == "highest"
     narrow = left.dtype == torch.bfloat16
     return {
+        "BLOCK": BLOCK,
         "GELU": gelu,
         "PRECISION": "tf32x3" if exact and not narrow else "tf32",
         "REGISTERS": narrow,
@@ -196,9 +231,11 @@ def _forward(
     right,
     w,
     c,
+    v,
     weights,
     sums,
     m,
+    KEEP: tl.constexpr,  # the last hidden layer, not only the output
     H: tl.constexpr,
     BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -223,7 +260,11 @@ def _forward(
         z = _product(x, w_turned, PRECISION) + bias[None, :]
         counts = tl.where(i == j, 0.0, tl.load(weights + j))
         total += counts[:, None] * _activate(z, GELU)
-    tl.store(sums + (s * SPLITS + part) * m * H + places, total, mask=(i < m)[:, None])
+    if KEEP:
+        tl.store(sums + (s * SPLITS + part) * m * H + places, total, mask=(i < m)[:, None])
+    else:
+        values = tl.sum(total * tl.load(v + h)[None, :], 1)
+        tl.store(sums + (s * SPLITS + part) * m + i, values, mask=i < m)
 
 
 @triton.jit

@@ -39,13 +39,12 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
     """
     n, m, _ = objects.shape
     left, right = utility.first(objects, objects)  # (n, m, h) each
-    others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
-    hidden = left.shape[-1]
     kernel = _kernel(utility, left, squash)
     if kernel is not None:
-        counts = left.new_ones(n, m, dtype=torch.float32) if mask is None else mask.float()
-        sums: Tensor = kernel.sum_over_others(utility, left, right, counts) / others
-        return sums if mask is None else sums * counts
+        means: Tensor = kernel.mean_over_others(utility, left, right, mask)
+        return means
+    others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
+    hidden = left.shape[-1]
     if torch.is_grad_enabled():
         whole = fits_at_once(utility, n, m)
         limit = GRADIENT_NUMBERS // 8
