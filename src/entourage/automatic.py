@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from entourage.errors import DataError, check_choice, check_number
-from entourage.estimators import Ranker, SetEstimator
+from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
 from entourage.folds import fold_indices
 from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.sets import Sets
 
-__all__ = ["CANDIDATES", "Tried", "choose_net", "ranker_for"]
+__all__ = ["CANDIDATES", "Tried", "choose_net", "estimator_for"]
 
 #: The family, by the names that ``--model`` knows, in the order of what they cost.
 CANDIDATES: dict[str, Net] = {
@@ -35,9 +35,10 @@ class Tried:
     seconds: float
 
 
-def ranker_for(name: str, **settings: Any) -> Ranker:
-    """Make the ranker of a candidate's name."""
-    return Ranker(clone(CANDIDATES[check_choice("model", name, CANDIDATES)]), **settings)
+def estimator_for(name: str, kind: str = "rank", **settings: Any) -> SetEstimator:
+    """Make the estimator of a candidate's name, for a kind of target (:data:`entourage.tasks.TASKS`)."""
+    makes: type[SetEstimator] = {"choice": DiscreteChooser, "subset": SubsetChooser}.get(kind, Ranker)
+    return makes(clone(CANDIDATES[check_choice("model", name, CANDIDATES)]), **settings)
 
 
 def choose_net(
@@ -62,7 +63,7 @@ def choose_net(
     """
     check_number("budget", seconds, least=0)
     kinds = len(sets) if groups is None else len(np.unique(groups))
-    told = Ranker.task.informative(sets) & (True if weights is None else weights > 0)
+    told = make("context_free").task.informative(sets) & (True if weights is None else weights > 0)
     few = DataError("There are too few sets to hold some out; name a model instead of auto.")
     if kinds < 2:
         raise few

@@ -191,7 +191,8 @@ TargetKind = Annotated[
     str,
     typer.Option(
         "--target-kind",
-        help="rank (smaller is better), relevance (larger is better) or choice (0 or 1).",
+        help="rank (smaller is better), relevance (larger is better), choice (1 for the chosen row of a set, else "
+        "0) or subset (1 for every chosen row).",
     ),
 ]
 Feature = Annotated[
@@ -279,6 +280,9 @@ def fit(
     situation: Situation = None,
     ignore: Ignore = None,
     budget: Annotated[float, typer.Option(min=0, help="Seconds in which auto begins with candidates.")] = 300,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="With choices: in some sets nothing was chosen.")
+    ] = False,
     steps: Steps = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -291,7 +295,7 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn to rank from a long table: one row an object, a column for its set, features, a target.
+    """Learn to rank or to choose from a long table: one row an object, a column for its set, features, a target.
 
     Numbers, booleans and text can be features; missing values are filled in and marked, text becomes one column for
     each level. All of that is kept in the model file, so that [bold]entourage predict[/bold] takes tables of the same
@@ -299,17 +303,26 @@ def fit(
 
     entourage fit races.csv --set-id race --target place -o races.entourage
     """
-    from entourage.automatic import choose_net, ranker_for
+    from entourage.automatic import choose_net, estimator_for
     from entourage.tabular import fit_on_disk, fit_table
 
     check_output(out)
     console = Console(stderr=as_json)
+    if outside and target_kind != "choice":
+        raise UserError("--outside is about choices of one: it goes with --target-kind choice.")
+    extra: dict[str, Any] = {"outside": True} if outside else {}
     if on_disk is not None:
         if model == "auto":
             raise UserError(
                 "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
             )
-        ranker = ranker_for(model, **_settings(device, seed, steps), verbose=Console(stderr=True).is_terminal)
+        ranker = estimator_for(
+            model,
+            target_kind,
+            **_settings(device, seed, steps),
+            **extra,
+            verbose=Console(stderr=True).is_terminal,
+        )
         with Progress(console=Console(stderr=True)) as bar:
             line = bar.add_task("laying out", total=None)
             sets = fit_on_disk(
@@ -336,21 +349,25 @@ def fit(
     frame, encoder, packed, _ = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, None
     )
-    settings = _settings(device, seed, steps) | {
-        "verbose": Console(stderr=True).is_terminal,
-        "categories": encoder.categories or None,
-    }
+    settings = (
+        _settings(device, seed, steps)
+        | extra
+        | {
+            "verbose": Console(stderr=True).is_terminal,
+            "categories": encoder.categories or None,
+        }
+    )
     tried = []
     if model == "auto":
         found = choose_net(
             packed.sets,
-            lambda name: ranker_for(name, **settings),
+            lambda name: estimator_for(name, target_kind, **settings),
             seconds=budget,
             on_try=lambda t: console.print(f"{t.name}: {t.score:.4f} on held-out sets, {t.seconds:.0f} s"),
         )
         tried = [vars(t) for t in found]
         model = found[0].name
-    ranker = ranker_for(model, **settings)
+    ranker = estimator_for(model, target_kind, **settings)
     fit_table(frame, encoder, ranker)
     ranker.set_params(verbose=False).save(out)
     result = {
@@ -368,7 +385,7 @@ def fit(
     score = (
         ""
         if ranker.best_score_ is None
-        else f"; 0/1-ranking accuracy {ranker.best_score_:.4f} on held-out sets"
+        else f"; {ranker.task.criterion_words} {ranker.best_score_:.4f} on held-out sets"
     )
     console.print(
         f"{model}, learnt from {len(packed.sets):,} sets of {len(packed.sets.objects):,} objects{score}"
@@ -385,6 +402,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came.
+
+    A model of choices adds probability, too; one of choices of some adds chosen (1 or 0) instead of rank.
 
     From Parquet to Parquet, where the rows of a set stand together, a stretch of rows is in memory at a time; other
     tables are read whole.
@@ -492,7 +511,7 @@ def tune(
 
     The search is kept on disk: started again with the same table and settings, it goes on where it was.
     """
-    from entourage.automatic import ranker_for
+    from entourage.automatic import estimator_for
     from entourage.tabular import fit_table
     from entourage.tuning import tune as search
 
@@ -500,7 +519,9 @@ def tune(
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group
     )
-    ranker = ranker_for(model, **_settings(device, seed, steps), categories=encoder.categories or None)
+    ranker = estimator_for(
+        model, target_kind, **_settings(device, seed, steps), categories=encoder.categories or None
+    )
     terminal = Console(stderr=True).is_terminal
     found = search(
         ranker,
@@ -525,7 +546,7 @@ def tune(
     console = Console()
     first = found.trials[0]["score"] if found.trials else None
     before = "" if first is None else f" (the defaults: {first:.4f})"
-    console.print(f"Inner folds: 0/1-ranking accuracy {found.score:.4f}{before}, {len(found.trials)} trials")
+    console.print(f"Inner folds: {ranker.task.words} {found.score:.4f}{before}, {len(found.trials)} trials")
     console.print(", ".join(f"{name}={value}" for name, value in found.params.items()), soft_wrap=True)
     console.print(f"Model: {out}", soft_wrap=True)
 
@@ -540,7 +561,13 @@ def compare(
     situation: Situation = None,
     ignore: Ignore = None,
     group: Group = None,
-    metric: Annotated[str, typer.Option(help="What models are chosen and compared by.")] = "ranking_accuracy",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What models are chosen and compared by: by default ranking_accuracy, for choices log_likelihood, for "
+            "choices of some f1."
+        ),
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Outer folds, which judge.")] = 5,
     inner: Annotated[int, typer.Option(min=1, help="Inner folds, which choose; 1: one split.")] = 3,
     level: Annotated[float, typer.Option(help="The level of the test.")] = 0.05,
@@ -571,11 +598,14 @@ def compare(
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
     )
-    candidates = default_candidates(len(packed.sets))
+    metric = metric or {"choice": "log_likelihood", "subset": "f1"}.get(target_kind, "ranking_accuracy")
+    beside = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}.get(target_kind, [])
+    candidates = default_candidates(len(packed.sets), target_kind)
     for model, _ in candidates.values():
         if "steps" in model.get_params():
             model.set_params(device=device, **({} if steps is None else {"steps": steps}))
-    metrics = list(dict.fromkeys([metric, "ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]))
+    usual = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
+    metrics = list(dict.fromkeys([metric, *beside, *usual]))
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         line = bar.add_task("comparing", total=None)
         result = run(
@@ -583,6 +613,7 @@ def compare(
             candidates,
             metrics=metrics,
             metric=metric,
+            kind=target_kind,
             folds=folds,
             inner=inner,
             groups=groups,

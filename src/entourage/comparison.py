@@ -44,15 +44,14 @@ from sklearn.base import clone
 
 from entourage.baselines import LambdaMART, RankSVM
 from entourage.errors import DataError, ParameterError, UserError, check_choice, check_number
-from entourage.estimators import Ranker
+from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
 from entourage.folds import fold_indices
 from entourage.intervals import bootstrap_interval, labels_of, sign_flip_p_value, widening_of
-from entourage.metrics import METRICS
 from entourage.nets import FATE, FETA, ContextFree
 from entourage.nets.alone import Alone
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
-from entourage.tasks import Ranking
+from entourage.tasks import TASKS
 
 __all__ = [
     "KINDS",
@@ -84,6 +83,12 @@ _IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it me
     "reciprocal_rank": ("reciprocal rank", ""),
     "expected_reciprocal_rank": ("expected reciprocal rank", ""),
     "average_precision": ("average precision", ""),
+    "accuracy": ("accuracy", "of 100 choices about {:.1f} more are foreseen"),
+    "log_likelihood": ("log-likelihood of a choice", ""),
+    "f1": ("F1", ""),
+    "subset_accuracy": ("subset accuracy", "of 100 subsets about {:.1f} more are all right"),
+    "hamming_accuracy": ("share of objects", "of 100 objects about {:.1f} more are rightly chosen or left"),
+    "informedness": ("informedness", ""),
 }
 
 
@@ -93,6 +98,7 @@ def compare(
     *,
     metrics: Sequence[str] = ("ranking_accuracy", "spearman", "top1_accuracy", "ndcg"),
     metric: str = "ranking_accuracy",
+    kind: str = "rank",
     folds: int = 5,
     inner: int = 3,
     groups: ArrayLike | None = None,
@@ -114,6 +120,7 @@ def compare(
         ``random_state``.
     metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS`
     metric : the one by which candidates are chosen and the context gain is measured
+    kind : what targets are, "rank", "choice" or "subset" (:data:`entourage.tasks.TASKS`)
     folds : how many outer folds, each of which is judged by models that have not seen it
     inner : by how many folds of the training part to choose; 1 for a single split, a fifth held out
     groups : one label a set; sets of one label are never parted, and resampled together
@@ -144,18 +151,19 @@ def compare(
     (True, True)
     """
     begin = time.perf_counter()
-    check_choice("metric", metric, METRICS)
+    task = TASKS[check_choice("kind", kind, TASKS)]
+    check_choice("metric", metric, task.metrics)
     names = list(dict.fromkeys([metric, *metrics]))
     for name in names:
-        check_choice("metrics", name, METRICS)
+        check_choice("metrics", name, task.metrics)
     check_number("folds", folds, least=2, whole=True)
     check_number("inner", inner, least=1, whole=True)
     check_number("level", level, above=0, below=0.5)
     check_number("resamples", resamples, least=math.ceil(1 / level) - 1, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
     check_number("workers", workers, least=1, whole=True)
-    everything = Ranking.check(Sets.of(sets))
-    telling = np.flatnonzero(Ranking.informative(everything))
+    everything = task.check(Sets.of(sets))
+    telling = np.flatnonzero(task.informative(everything))
     if len(telling) == 0:
         raise DataError(
             "A comparison needs sets that rank two objects differently; none of these does. "
@@ -165,8 +173,8 @@ def compare(
     labels = None if groups is None else labels_of(groups, len(everything))[telling]
     left_out: dict[str, str] = {}
     if candidates is None:
-        candidates = default_candidates(len(kept))
-        if "LambdaMART" not in candidates:
+        candidates = default_candidates(len(kept), kind)
+        if kind in ("rank", "relevance") and "LambdaMART" not in candidates:
             left_out["LambdaMART"] = "LightGBM is not installed: run pip install 'entourage[boost]'"
     _check_candidates(candidates)
     rivals = {kind: [name for name, (_, its) in candidates.items() if its == kind] for kind in KINDS}
@@ -268,7 +276,7 @@ def verdict(comparison: "Comparison") -> str:
     )
 
 
-def default_candidates(n_sets: int) -> dict[str, tuple[SetPredictor, str]]:
+def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPredictor, str]]:
     """Return the models to compare where none are named, with steps that suit so many sets.
 
     Context-free are a linear model (RankSVM: convex, so that nothing hangs on a seed or on the number of
@@ -279,6 +287,9 @@ def default_candidates(n_sets: int) -> dict[str, tuple[SetPredictor, str]]:
     Nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at least, below
     which they hardly leave their start, and for 4,000 at most, the default of :class:`entourage.Ranker`.
     They stop earlier by a tenth of their training sets that they hold out.
+
+    For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model, and there is no
+    LambdaMART, whose scores are no utilities.
 
     Examples
     --------
@@ -296,16 +307,19 @@ def default_candidates(n_sets: int) -> dict[str, tuple[SetPredictor, str]]:
     batch_size = 64
     steps = min(max(math.ceil(60 * n_sets / batch_size), 400), 4000)
 
-    def net(which: Any) -> Ranker:
-        return Ranker(which, steps=steps, batch_size=batch_size)
+    choosers = {"choice": DiscreteChooser, "subset": SubsetChooser}
+    make: type[SetEstimator] = choosers.get(kind, Ranker)
+
+    def net(which: Any) -> SetEstimator:
+        return make(which, steps=steps, batch_size=batch_size)
 
     candidates: dict[str, tuple[SetPredictor, str]] = {
-        "linear": (RankSVM(), "context-free"),
+        "linear": (net(ContextFree(depth=0)) if kind in choosers else RankSVM(), "context-free"),
         "ContextFree": (net(ContextFree()), "context-free"),
         "FATE, alone": (net(Alone(FATE())), "context-free"),
         "FETA, alone": (net(Alone(FETA())), "context-free"),
     }
-    if importlib.util.find_spec("lightgbm") is not None:
+    if kind not in choosers and importlib.util.find_spec("lightgbm") is not None:
         candidates["LambdaMART"] = (LambdaMART(), "context-free")
     return candidates | {"FATE": (net(FATE()), "context"), "FETA": (net(FETA()), "context")}
 
@@ -418,10 +432,11 @@ class _Bench:
         except UserError as error:
             raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
         values = {name: np.full(len(test), np.nan) for name in self.metrics}
+        known = model.task.metrics
         for chosen, rows in test.by_size():
             for name in self.metrics:
                 truth = test.targets[rows]  # type: ignore[index]
-                values[name][chosen] = METRICS[name](scores[rows], truth, per_set=True)
+                values[name][chosen] = known[name](scores[rows], truth, per_set=True)
         return _Judged(values, time.perf_counter() - begin)
 
     def row(self, job: _Job, outcome: _Judged) -> dict[str, Any]:

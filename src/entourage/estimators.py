@@ -110,6 +110,10 @@ class DiscreteChooser(SetEstimator):  # noqa: D101 - its docstring is put togeth
         sets = Sets.of(X, None, situation)
         return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
 
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        return {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
+
 
 class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together below
     __doc__ = """Chooses some objects of a set: each by a sigmoid of its utility, which depends on the company.
@@ -164,6 +168,11 @@ class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together
         """Return the probability that each object is chosen, in the form of the input."""
         sets = Sets.of(X, None, situation)
         return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
+
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        probabilities = self.task.probabilities(sets, scores)
+        return {"probability": probabilities, "score": scores, "chosen": self.decide(sets, scores)}
 
 
 #: Every estimator, by the name that model files know it by.

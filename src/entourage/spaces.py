@@ -119,7 +119,7 @@ def few_sets_space(model: SetPredictor) -> Space:
     space = {key: what for key, what in _FEW_SETS.items() if key in model.get_params()}
     if isinstance(model.net, SetAttention):
         space |= {"net__depth": Whole(1, 2), "net__rounds": Whole(1, 3)}
-    return space | ({} if isinstance(model.net, ContextFree) else _LOSS)
+    return space | ({} if isinstance(model.net, ContextFree) or not _ranks(model) else _LOSS)
 
 
 def space_of(model: SetPredictor) -> Space:
@@ -132,8 +132,14 @@ def space_of(model: SetPredictor) -> Space:
     {'C': Real(low=0.0001, high=100.0, log=True)}
     """
     if isinstance(model, SetEstimator):
-        return SPACES.get(FATE if model.net is None else type(model.net), _TRAINING)
+        space = SPACES.get(FATE if model.net is None else type(model.net), _TRAINING)
+        return space if _ranks(model) else {key: what for key, what in space.items() if key != "loss"}
     return SPACES.get(type(model), {})
+
+
+def _ranks(model: SetEstimator) -> bool:
+    """Whether there are several losses to choose from: a chooser has one."""
+    return len(model.task.losses) > 1
 
 
 def _label(value: Any) -> Any:

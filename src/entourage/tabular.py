@@ -13,9 +13,9 @@ from entourage.data.on_disk import fit_encoder, write_sets
 from entourage.data.streams import open_parquet, stretches, torn_sets
 from entourage.data.tables import PackedTable, TableEncoder, arrow_table
 from entourage.errors import DataError, UserError
-from entourage.estimators import Ranker, SetEstimator
+from entourage.estimators import SetEstimator
 from entourage.files import replacing
-from entourage.metrics import METRICS
+from entourage.metrics import METRICS, Metric
 from entourage.sets import Sets
 
 __all__ = [
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 
-def fit_table(frame: Any, encoder: TableEncoder, model: Ranker) -> PackedTable:
-    """Fit a ranker to a table; what turns the table into sets is kept with it, in ``table_``."""
+def fit_table(frame: Any, encoder: TableEncoder, model: SetEstimator) -> PackedTable:
+    """Fit an estimator to a table; what turns the table into sets is kept with it, in ``table_``."""
     packed = encoder(frame)
     model.set_params(categories=encoder.categories or None).fit(packed.sets)
     if model.interrupted_:
@@ -43,11 +43,11 @@ def fit_table(frame: Any, encoder: TableEncoder, model: Ranker) -> PackedTable:
 def fit_on_disk(
     path: Any,
     folder: Any,
-    model: Ranker,
+    model: SetEstimator,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
     **roles: Any,
 ) -> Sets:
-    """Fit a ranker to a Parquet file that need not fit into memory; its features are laid out in ``folder``.
+    """Fit an estimator to a Parquet file that need not fit into memory; its features are laid out in ``folder``.
 
     The rows of a set must stand together. ``roles`` are those of `TableEncoder.fit`.
     """
@@ -71,15 +71,14 @@ def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
 
 
 def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
-    """Return the table with two columns more, score and rank (0 = best), its rows in the order they came.
+    """Return the table with some columns more, such as score and rank (0 = best), its rows in the order they came.
 
     Where the table has such a column itself, the new one is called predicted_score or predicted_rank.
     """
     table = arrow_table(frame)
     packed = encoder_of(model)(table, with_target=False)
     scores = model.predict_scores(packed.sets)
-    ranks = model.decide(packed.sets, scores)
-    for name, values in (("score", scores), ("rank", ranks)):
+    for name, values in model.columns(packed.sets, scores).items():
         free = [n for n in (name, f"predicted_{name}") if n not in table.column_names]
         if not free:
             raise DataError(
@@ -136,17 +135,23 @@ def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
     sets = packed.sets
     if not model.task.informative(sets).any():
         raise DataError("No set of the table ranks two objects differently, so there is nothing to judge by.")
-    return judge(sets, model.predict_scores(sets), packed.grades)
+    sets = model.task.check(sets)
+    return judge(sets, model.predict_scores(sets), packed.grades, model.task.metrics)
 
 
-def judge(sets: Sets, scores: NDArray[Any], grades: NDArray[np.float64] | None = None) -> dict[str, Any]:
+def judge(
+    sets: Sets,
+    scores: NDArray[Any],
+    grades: NDArray[np.float64] | None = None,
+    metrics: dict[str, Metric] = METRICS,
+) -> dict[str, Any]:
     """Return the mean of each metric over the sets in which it means something."""
     targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
     worst = None if grades is None else float(np.nanmax(grades))
     result: dict[str, Any] = {"sets": len(sets), "objects": len(sets.objects), "metrics": {}}
-    for name in METRICS:
-        result["metrics"][name] = _mean(per_set_metric(name, sets, scores, targets, worst))
-    values = per_set_metric("ranking_accuracy", sets, scores, targets, worst)
+    for name, metric in metrics.items():
+        result["metrics"][name] = _mean(per_set_metric(metric, sets, scores, targets, worst))
+    values = per_set_metric(METRICS["ranking_accuracy"], sets, scores, targets, worst)
     result["by_size"] = {
         int(size): _mean(values[sets.sizes == size]) for size in np.unique(sets.sizes) if size > 1
     }
@@ -154,10 +159,9 @@ def judge(sets: Sets, scores: NDArray[Any], grades: NDArray[np.float64] | None =
 
 
 def per_set_metric(
-    name: str, sets: Sets, scores: NDArray[Any], targets: NDArray[Any], worst: float | None
+    metric: Metric, sets: Sets, scores: NDArray[Any], targets: NDArray[Any], worst: float | None
 ) -> NDArray[np.float64]:
     """Return a metric for each set, NaN where it means nothing."""
-    metric = METRICS[name]
     graded = "worst" in inspect.signature(metric).parameters
     values = np.full(len(sets), np.nan)
     for chosen, rows in sets.by_size():

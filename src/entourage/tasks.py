@@ -25,7 +25,7 @@ from entourage.metrics import METRICS, Metric, ranking_accuracy
 from entourage.ranks import ranks_from_scores
 from entourage.sets import AnySets, Sets
 
-__all__ = ["Choice", "Ranking", "SubsetChoice"]
+__all__ = ["TASKS", "Choice", "Ranking", "SubsetChoice"]
 
 
 class Ranking:
@@ -35,6 +35,7 @@ class Ranking:
     metric: Metric = staticmethod(ranking_accuracy)
     criterion: Metric = staticmethod(ranking_accuracy)
     metrics = METRICS
+    main, words, criterion_words = "ranking_accuracy", "0/1-ranking accuracy", "0/1-ranking accuracy"
     decide = staticmethod(ranks_from_scores)
     nothing = (
         "No set ranks two objects differently, so there is nothing to learn. "
@@ -86,13 +87,14 @@ class Choice:
     """
 
     losses = CHOICE_LOSSES
+    main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
     nothing = "No set has two objects and a chosen one, so there is nothing to learn. Check that y says who was chosen."
 
     def __init__(self, *, outside: bool = False) -> None:
         self.outside = outside
         self.metric: Metric = partial(choice_accuracy, outside=outside)
         self.criterion: Metric = partial(log_likelihood, outside=outside)
-        self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion}
+        self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion} | METRICS
 
     def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
         """Make sets of whatever came; y holds places of the chosen objects, or rows of 0 and 1."""
@@ -162,6 +164,7 @@ class SubsetChoice:
     """Some objects were chosen: they have rank 0, the others 1."""
 
     losses = SUBSET_LOSSES
+    main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
     criterion: Metric = staticmethod(subset_log_likelihood)
     nothing = "There is no object, so there is nothing to learn."
 
@@ -173,7 +176,7 @@ class SubsetChoice:
             "subset_accuracy": partial(subset_accuracy, threshold=threshold),
             "hamming_accuracy": partial(hamming_accuracy, threshold=threshold),
             "informedness": partial(informedness, threshold=threshold),
-        }
+        } | METRICS
 
     @staticmethod
     def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
@@ -207,6 +210,15 @@ class SubsetChoice:
         candidates = np.concatenate([[0.0], np.quantile(values, np.linspace(0.005, 0.995, 199))])
         means = [_mean_f1(sets, scores, threshold) for threshold in candidates]
         return float(candidates[int(np.argmax(means))])
+
+
+#: The task of each kind of target that a table may have.
+TASKS: dict[str, Any] = {
+    "rank": Ranking(),
+    "relevance": Ranking(),
+    "choice": Choice(),
+    "subset": SubsetChoice(),
+}
 
 
 def _mean_f1(sets: Sets, scores: NDArray[Any], threshold: float) -> float:

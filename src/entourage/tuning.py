@@ -25,7 +25,6 @@ from sklearn.base import clone
 from entourage.errors import DataError, ParameterError, TrainingError, UserError, check_choice, check_number
 from entourage.estimators import SetEstimator
 from entourage.folds import fold_indices
-from entourage.metrics import METRICS
 from entourage.nets import FATE
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
@@ -61,7 +60,7 @@ def tune(
     folds: int = 3,
     groups: ArrayLike | None = None,
     situation: ArrayLike | None = None,
-    metric: str = "ranking_accuracy",
+    metric: str | None = None,
     study: str | os.PathLike[str] | None = None,
     name: str = "study",
     workers: int = 1,
@@ -82,7 +81,8 @@ def tune(
     seconds : stop asking for new trials after so long
     folds : how many inner folds; 1 for a single split, in which a fifth is held out
     groups : one label a set; sets of one label are in the same fold
-    metric : any of :data:`entourage.metrics.METRICS`; higher is better
+    metric : any of the task's metrics (for rankings :data:`entourage.metrics.METRICS`), higher is better; by default
+        that of ``model.score``
     study : a journal file; where it holds a search of the same data and settings, that goes on
     name : of the study within the journal, which can hold several
     workers : trials side by side, in processes of one thread each; several workers are not reproducible
@@ -101,8 +101,8 @@ def tune(
     optuna = _optuna()
     check_number("trials", trials, least=1, whole=True)
     check_number("workers", workers, least=1, whole=True)
-    check_choice("metric", metric, METRICS)
-    sets = model.task.check(Sets.of(X, y, situation))
+    metric = model.task.main if metric is None else check_choice("metric", metric, model.task.metrics)
+    sets = model.task.check(model.task.sets_of(X, y, situation))
     default_net: dict[str, Any] = {}
     if isinstance(model, SetEstimator) and model.net is None:
         default_net = {"net": FATE()}  # what None means: its parameters need something to belong to
@@ -162,7 +162,7 @@ def nested_cross_validation(
     folds: int = 3,
     groups: ArrayLike | None = None,
     situation: ArrayLike | None = None,
-    metric: str = "ranking_accuracy",
+    metric: str | None = None,
     random_state: int = 0,
     name: str = "study",
     study: str | os.PathLike[str] | None = None,
@@ -182,6 +182,7 @@ def nested_cross_validation(
     >>> [fold.score > 0.5 for fold in nested_cross_validation(RankSVM(), X, ranks, outer=2, trials=2)]
     [True, True]
     """
+    metric = model.task.main if metric is None else metric
     sets = model.task.check(Sets.of(X, y, situation))
     labels = None if groups is None else np.asarray(groups)
     results = []
@@ -247,7 +248,8 @@ def _per_set(model: SetPredictor, sets: Sets, metric: str) -> NDArray[np.float64
     scores = model.predict_scores(sets)
     values = np.full(len(sets), np.nan)
     for chosen, rows in sets.by_size():
-        values[chosen] = METRICS[metric](scores[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
+        judge = model.task.metrics[metric]
+        values[chosen] = judge(scores[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
     return values
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "learn_column",
 ]
 
-TARGET_KINDS = ("rank", "relevance", "choice")
+TARGET_KINDS = ("rank", "relevance", "choice", "subset")
 MOST_LEVELS = (
     32  # of a category, each with a column of its own; beyond, rarer ones share one, or all are codes
 )
@@ -154,7 +154,8 @@ class TableEncoder:
         ----------
         frame : pandas, polars or Arrow
         set_id, target : columns
-        target_kind : "rank" (smaller is better), "relevance" (larger is better) or "choice" (0 or 1)
+        target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
+            set, else 0) or "subset" (1 for every chosen row, else 0)
         features : columns of the objects; by default all others
         situation : columns that say something of the set as a whole
         ignore : columns that are no features
@@ -470,7 +471,7 @@ def _read_target(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Turn the target into packed ranks, and return relevances as they are too."""
     column = table.column(name)
-    what = {"rank": "ranks", "relevance": "relevances", "choice": "choices, 0 or 1"}[kind]
+    what = {"rank": "ranks", "relevance": "relevances"}.get(kind, "choices, 0 or 1")
     if _kind(column, name) not in ("number", "flag"):
         raise DataError(f"Column {name!r} should hold {what}; it holds {column.type}.")
     values = _numbers(column)[place.order]

@@ -1,0 +1,250 @@
+"""Choosing one object of a set, or some of them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from typer.testing import CliRunner
+
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser, load
+from entourage.cli import app
+from entourage.comparison import compare, default_candidates
+from entourage.data import Sets, make_medoid
+from entourage.errors import DataError, ParameterError
+from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss
+from entourage.tasks import Choice, SubsetChoice
+
+X, RANKS = make_medoid(n_sets=300, n_objects=4, random_state=0)
+PLACES = RANKS.argmin(1)
+SOME = (RANKS < 2).astype(int)
+QUICK = {"steps": 80, "batch_size": 64, "random_state": 0}
+
+
+def chooser(net=None, **settings):
+    return DiscreteChooser(net or FATE(width=16), **QUICK | settings)
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def test_the_loss_of_a_choice_is_that_of_a_top_1_ranking():
+    scores = torch.randn(5, 4, dtype=torch.float64)
+    ranks = (torch.arange(4) != 2).double().expand(5, 4)
+    mask = torch.ones(5, 4, dtype=torch.bool)
+    torch.testing.assert_close(choice_loss(scores, ranks, mask), plackett_luce_loss(scores, ranks, mask))
+
+
+def test_not_choosing_has_utility_0():
+    scores = torch.tensor([[0.0, 0.0, 0.0]])
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    for ranks in ([[1.0, 1.0, 1.0]], [[1.0, 0.0, 1.0]]):
+        value = choice_loss(scores, torch.tensor(ranks), mask, outside=True)
+        assert value.item() == pytest.approx(np.log(4))
+
+
+@pytest.mark.parametrize("loss", [*CHOICE_LOSSES.values(), *SUBSET_LOSSES.values()])
+def test_losses_are_blind_to_padding_follow_a_shuffle_and_have_right_gradients(loss):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 5, generator=generator, dtype=torch.float64)
+    ranks = (torch.arange(5) != torch.tensor([[0], [2], [1]])).double()
+    mask = torch.arange(5) < torch.tensor([[5], [3], [2]])
+    values = loss(scores, ranks, mask)
+    assert values.shape == (3,)
+    assert torch.equal(loss(torch.where(mask, scores, 9.0), ranks, mask), values)
+    torch.testing.assert_close(loss(scores[2:, :2], ranks[2:, :2], mask[2:, :2]), values[2:])
+    order = torch.tensor([3, 1, 4, 0, 2])
+    torch.testing.assert_close(loss(scores[:, order], ranks[:, order], mask[:, order]), values)
+    assert torch.autograd.gradcheck(lambda s: loss(s, ranks, mask), scores.requires_grad_())
+    assert loss(scores[:, :1], ranks[:, :1] * 0, mask[:, :1]).isfinite().all()
+
+
+def test_the_loss_of_a_subset_is_the_mean_cross_entropy():
+    scores = torch.tensor([[2.0, -1.0, 9.0]])
+    ranks, mask = torch.tensor([[0.0, 1.0, 0.0]]), torch.tensor([[True, True, False]])
+    expected = (np.log1p(np.exp(-2.0)) + np.log1p(np.exp(-1.0))) / 2
+    assert subset_loss(scores, ranks, mask).item() == pytest.approx(expected)
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def test_metrics_of_choices():
+    metrics = Choice().metrics
+    scores, ranks = [[2.0, 1.0, 1.0], [0.0, 0.0, -1.0]], [[0, 1, 1], [1, 0, 1]]
+    assert metrics["accuracy"](scores, ranks, per_set=True).tolist() == [1.0, 0.5]
+    expected = np.log([np.e**2 / (np.e**2 + 2 * np.e), 1 / (2 + np.exp(-1))])
+    np.testing.assert_allclose(metrics["log_likelihood"](scores, ranks, per_set=True), expected)
+    outside = Choice(outside=True).metrics
+    assert outside["accuracy"]([[-1.0, -2.0]], [[1, 1]]) == 1.0
+    assert outside["log_likelihood"]([[0.0, 0.0]], [[1, 1]]) == pytest.approx(-np.log(3))
+    assert np.isnan(metrics["accuracy"]([[1.0, 2.0]], [[1, 1]]))
+
+
+def test_metrics_of_subsets():
+    metrics = SubsetChoice(threshold=0.5).metrics
+    scores, ranks = [[1.0, 0.0, 1.0, 0.2]], [[0, 0, 1, 1]]
+    mask = np.array([[True, True, True, True]])
+    values = {
+        name: metrics[name](scores, ranks, mask) for name in ("f1", "subset_accuracy", "hamming_accuracy")
+    }
+    assert values == {"f1": 0.5, "subset_accuracy": 0.0, "hamming_accuracy": 0.5}
+    assert metrics["informedness"](scores, ranks) == pytest.approx(0.0)
+    assert metrics["f1"]([[0.0, 0.0]], [[1, 1]]) == 1.0
+    assert metrics["f1"](scores, ranks, [[True, False, False, False]]) == 1.0
+
+
+# --- estimators -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("net", [FATE(width=16), FETA(width=16), ContextFree(width=16)], ids=repr)
+def test_choices_are_learnt_from_places_and_from_rows(net):
+    by_place, by_row = chooser(net).fit(X, PLACES), chooser(net).fit(X, np.eye(4)[PLACES])
+    np.testing.assert_array_equal(by_place.predict_scores(X), by_row.predict_scores(X))
+    assert by_place.score(X, PLACES) > (0.35 if isinstance(net, ContextFree) else 0.45)
+    assert by_place.score(X, PLACES) == pytest.approx((by_place.predict(X) == PLACES).mean())
+
+
+def test_probabilities_sum_to_1_whatever_the_form():
+    model = chooser().fit(X, PLACES)
+    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1.0)
+    ragged = [X[0, :2], X[1], X[2, :1]]
+    parts = model.predict_proba(ragged)
+    assert [len(p) for p in parts] == [2, 4, 1]
+    np.testing.assert_allclose([p.sum() for p in parts], 1.0)
+    assert model.predict(ragged).shape == (3,)
+    packed = model.predict_proba(Sets.of(ragged))
+    np.testing.assert_allclose(np.concatenate(parts), packed, rtol=1e-6)
+
+
+def test_in_sets_the_chosen_object_has_rank_0():
+    ranks = (np.arange(4) != PLACES[:, None]).astype(float)
+    by_sets = chooser().fit(Sets.of(X, ranks))
+    np.testing.assert_array_equal(by_sets.predict(X), chooser().fit(X, PLACES).predict(X))
+
+
+def test_nothing_may_be_chosen():
+    far = np.abs(X - 0.5).max((1, 2)) > 0.48
+    y = np.where(far, -1, PLACES)
+    model = chooser(outside=True, steps=200).fit(X, y)
+    assert (model.predict(X) == -1).mean() > 0.1
+    assert model.score(X, y) == pytest.approx((model.predict(X) == y).mean())
+    left = 1 - model.predict_proba(X).sum(1)
+    assert left.min() > 0
+    assert left[far].mean() > left[~far].mean()
+    with pytest.raises(DataError, match="outside=True"):
+        chooser().fit(X, y)
+
+
+def test_subsets_are_learnt_with_a_threshold_from_held_out_sets(tmp_path):
+    model = SubsetChooser(FATE(width=16), **QUICK | {"steps": 200}).fit(X, SOME)
+    plain = SubsetChooser(FATE(width=16), threshold=0.0, **QUICK | {"steps": 200}).fit(X, SOME)
+    assert model.threshold_ != 0.0
+    assert plain.threshold_ == 0.0
+    assert model.score(X, SOME) > 0.6
+    assert set(np.unique(model.predict(X))) == {0, 1}
+    np.testing.assert_array_equal(model.predict(X), model.predict_scores(X) > model.threshold_)
+    np.testing.assert_allclose(plain.predict_proba(X) > 0.5, plain.predict(X) == 1)
+    model.save(tmp_path / "some.entourage")
+    again = load(tmp_path / "some.entourage")
+    assert isinstance(again, SubsetChooser)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_chooser_is_a_scikit_learn_citizen(tmp_path):
+    model = chooser(outside=True, weight_decay=0.2)
+    assert clone(model).get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    assert clone(model).outside is True
+    assert {"net__width", "loss", "outside", "random_state"} <= set(model.get_params())
+    assert set(Ranker().get_params()) < set(model.get_params()) | {"outside"}
+    assert cross_val_score(chooser(), X, PLACES, cv=3).mean() > 0.3
+    fitted = chooser(outside=True).fit(X, PLACES)
+    fitted.save(tmp_path / "one.entourage")
+    again = load(tmp_path / "one.entourage")
+    assert again.outside is True
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_ensembles_and_weights_serve_choosers():
+    weights = np.where(PLACES == 0, 2.0, 1.0)
+    model = chooser(members=2).fit(X, PLACES, sample_weight=weights)
+    assert model.predict_scores(X, return_std=True)[1].shape == (300, 4)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(300, 4), "set 0 has 4 objects"),
+        (np.zeros((300, 4)), "in set 0 it is 0"),
+        (np.ones((300, 4)), "For several, SubsetChooser"),
+        (RANKS, "1 for chosen objects"),
+        (np.full(300, 0.5), "the place of the chosen object"),
+    ],
+)
+def test_what_is_no_choice_is_refused(y, words):
+    with pytest.raises(DataError, match=words):
+        chooser().fit(X, y)
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(ParameterError, match="loss"):
+        chooser(loss="hinge").fit(X, PLACES)
+    with pytest.raises(ParameterError, match="held-out"):
+        SubsetChooser(threshold="best", **QUICK).fit(X, SOME)
+    with pytest.raises(DataError, match="Rankings are for Ranker"):
+        chooser().fit(Sets.of(X, RANKS))
+
+
+# --- tables, comparison, command line -------------------------------------------------------------
+
+
+def table(y):
+    frame = pd.DataFrame(X.reshape(-1, 2), columns=["a", "b"])
+    return frame.assign(offer=np.repeat(np.arange(300), 4), taken=np.ravel(y))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+@pytest.mark.parametrize(("kind", "y"), [("choice", np.eye(4)[PLACES]), ("subset", SOME)])
+def test_tables_of_choices_through_the_command_line(kind, y, tmp_path):
+    table(y).to_csv(tmp_path / "offers.csv", index=False)
+    model, out = tmp_path / "m.entourage", tmp_path / "out.csv"
+    roles = ["--set-id", "offer", "--target", "taken", "--target-kind", kind]
+    told = run("fit", tmp_path / "offers.csv", *roles, "--model", "fate", "--steps", 60, "-o", model)
+    assert "log-likelihood" in told
+    run("predict", model, tmp_path / "offers.csv", "-o", out)
+    predicted = pd.read_csv(out)
+    assert {"score", "probability", "rank" if kind == "choice" else "chosen"} <= set(predicted.columns)
+    if kind == "choice":
+        np.testing.assert_allclose(predicted.groupby("offer").probability.sum(), 1.0, rtol=1e-6)
+    judged = json.loads(run("evaluate", model, tmp_path / "offers.csv", "--json"))
+    assert {"accuracy", "log_likelihood"} <= set(judged["metrics"]) or "f1" in judged["metrics"]
+    assert "DiscreteChooser" in run("info", model) or "SubsetChooser" in run("info", model)
+
+
+def test_a_comparison_of_choosers():
+    sets = Sets.of(X[:120], (np.arange(4) != PLACES[:120, None]).astype(float))
+    candidates = {
+        "alone": (chooser(ContextFree(width=8), steps=30), "context-free"),
+        "FATE": (chooser(FATE(width=8), steps=30), "context"),
+    }
+    result = compare(
+        sets, candidates, kind="choice", metric="log_likelihood", metrics=["accuracy"], folds=2, resamples=100
+    )
+    assert set(result.means["FATE"]) == {"log_likelihood", "accuracy"}
+    assert result.means["FATE"]["log_likelihood"] < 0
+    assert all(isinstance(m, DiscreteChooser) for m, _ in default_candidates(100, "choice").values())
+
+
+def test_outside_goes_with_choices_alone(tmp_path):
+    table(SOME).to_csv(tmp_path / "offers.csv", index=False)
+    roles = ["--set-id", "offer", "--target", "taken", "--target-kind", "subset", "--outside"]
+    result = CliRunner().invoke(app, ["fit", str(tmp_path / "offers.csv"), *roles, "-o", str(tmp_path / "m")])
+    assert "goes with --target-kind choice" in str(result.exception)
