@@ -310,7 +310,7 @@ def test_without_lightgbm_its_candidate_is_left_out(monkeypatch):
     without = {"lightgbm": None}
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: without.get(name, "there"))
     assert "LambdaMART" not in default_candidates(100)
-    monkeypatch.setattr(comparison, "default_candidates", lambda n_sets: PAIR)  # as without, but fast
+    monkeypatch.setattr(comparison, "default_candidates", lambda n_sets, kind: PAIR)  # as without, but fast
     found = compare(SETS, folds=2)
     assert "pip install 'entourage[boost]'" in found.left_out["LambdaMART"]
     assert found.to_json()["left_out"] == found.left_out
