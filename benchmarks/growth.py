@@ -106,7 +106,7 @@ def measure() -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> None:
     whats = list(dict.fromkeys(row["what"] for row in rows))
-    figure = Figure(figsize=(4.2 * len(whats), 4.2), dpi=120, layout="constrained")
+    figure = Figure(figsize=(3.9 * len(whats), 5.0), dpi=120, layout="constrained")
     for axis, what in zip(figure.subplots(1, len(whats)), whats, strict=True):
         for row in (row for row in rows if row["what"] == what):
             label = "SetAttention, 16 points" if row["net"] == "points" else row["net"]
@@ -117,10 +117,11 @@ def draw(rows: list[dict[str, Any]]) -> None:
                 color=INK[row["net"]],
                 label=f"{label}: slope {row['slope']}",
             )
-        axis.set_title(what, loc="left", fontsize=11)
+        axis.set_title(what.rpartition(" by ")[0], loc="left", fontsize=11)
         axis.set_ylabel("megabytes" if "memory" in what else "seconds")
         axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False, fontsize=8)
+        axis.set_xlabel(what.rpartition(" by ")[2])
+        axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     figure.savefig(PICTURE)
 
 

@@ -3,7 +3,7 @@
 from entourage.data.choices import make_choice, make_digits, make_pareto
 from entourage.data.context_effects import make_context_effect
 from entourage.data.letor import load_letor, load_letor_fold
-from entourage.data.long_files import load_f1, load_noguchi_stewart, load_sf
+from entourage.data.long_files import load_f1, load_noguchi_stewart, load_sf, load_sf_modes
 from entourage.data.sushi import load_sushi
 from entourage.data.synthetic import make_hypervolume, make_medoid
 from entourage.data.table_files import read_table, write_table
@@ -16,6 +16,7 @@ __all__ = [
     "load_letor_fold",
     "load_noguchi_stewart",
     "load_sf",
+    "load_sf_modes",
     "load_sushi",
     "make_choice",
     "make_context_effect",

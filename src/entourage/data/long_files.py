@@ -28,7 +28,15 @@ from entourage.data.letor import group_rows, open_binary
 from entourage.errors import DataError, ParameterError, check_choice, check_number
 from entourage.sets import Sets
 
-__all__ = ["F1Races", "ProductChoices", "TripChoices", "load_f1", "load_noguchi_stewart", "load_sf"]
+__all__ = [
+    "F1Races",
+    "ProductChoices",
+    "TripChoices",
+    "load_f1",
+    "load_noguchi_stewart",
+    "load_sf",
+    "load_sf_modes",
+]
 
 Floats = NDArray[np.float64]
 Text = NDArray[np.str_]
@@ -333,6 +341,42 @@ def load_sf(path: str | os.PathLike[str], which: str = "work") -> TripChoices:
             *(f"{name}={code}" for name, codes in spec.categories.items() for code in codes),
         ),
     )
+
+
+def load_sf_modes(path: str | os.PathLike[str], which: str = "work") -> tuple[Sets, tuple[str, ...]]:
+    """Load the same choices without features: which modes were open, and which was taken (Ragain and Ugander, 2016).
+
+    The one feature of an object is the number of its mode, from 1: `DiscreteChooser(categories=[(0, modes)])` learns a
+    vector for each.
+
+    Parameters
+    ----------
+    path : pcmc_SFwork.csv or pcmc_SFshop.csv, or the folder that holds them
+    which : "work" or "shop"
+
+    Returns
+    -------
+    sets : the chosen mode has rank 0, the others 1
+    modes : their names
+    """
+    check_choice("which", which, _SF)
+    file = _file(path, [f"pcmc_SF{which}.csv"], _SF_HOME)
+    with open_binary(file, _SF_HOME) as stream:
+        modes = tuple(stream.readline().decode().strip().split(",")[1:])
+    table = _Table(file, ("Choice", *modes), _SF_HOME)
+    there = np.stack([table.whole(mode) for mode in modes], axis=1) == 1  # (trips, modes)
+    taken = table.whole("Choice")
+    known = (taken >= 1) & (taken <= len(modes))
+    open_to = known & there[np.arange(len(taken)), np.where(known, taken, 1) - 1]
+    if not open_to.all():
+        row = int(np.argmin(open_to))
+        raise DataError(
+            f"{table.where(row)}: Choice must be one of the modes that are 1 there. Put the line right."
+        )
+    trips, columns = np.nonzero(there)
+    offsets = np.concatenate([[0], np.cumsum(there.sum(1))])
+    ranks = (columns + 1 != taken[trips]).astype(np.float64)
+    return Sets((columns + 1.0)[:, None].astype(np.float32), offsets, ranks), modes
 
 
 class _Table:
