@@ -69,6 +69,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
     np.testing.assert_allclose(model.predict_scores(X), whole.predict_scores(X), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")  # what torch says of itself while it compiles
 def test_compiled_steps_end_close_to_plain_ones():
     compiled = fit(FATE(width=16), (X, RANKS), compile=True)
     plain = fit(FATE(width=16), (X, RANKS))

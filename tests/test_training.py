@@ -325,3 +325,50 @@ def test_wrong_parameters_say_what_is_needed(params, message):
     X, y = medoid(30)
     with pytest.raises(ParameterError, match=message):
         small_ranker().set_params(**params).fit(X, y)
+
+
+def test_a_step_that_can_not_be_compiled_goes_on_with_a_warning(monkeypatch):
+    def broken(function, **options):
+        def fail(*arguments):
+            raise RuntimeError("no compiler here\nand more")
+
+        return fail
+
+    X, y = medoid()
+    plain = small_ranker(steps=20).fit(X, y)
+    monkeypatch.setattr(torch, "compile", broken)
+    with pytest.warns(UserWarning, match="no compiler here"):
+        model = small_ranker(steps=20, compile=True).fit(X, y)
+    np.testing.assert_array_equal(model.predict_scores(X), plain.predict_scores(X))
+
+
+def test_compiled_steps_are_of_full_batches_alone(monkeypatch):
+    shapes = []
+
+    def look(function, **options):
+        def run(*arguments):
+            shapes.append(len(arguments[0]))
+            return function(*arguments)
+
+        return run
+
+    X, y = medoid()
+    monkeypatch.setattr(torch, "compile", look)
+    model = small_ranker(epochs=2, batch_size=64, validation=0, compile=True).fit(X, y)
+    assert set(shapes) == {64}
+    assert len(shapes) == 2 * (len(X) // 64)
+    assert model.n_steps_ == 2 * -(-len(X) // 64)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"compile": "yes"}, 'True, False or "auto"'),
+        ({"compile": True, "members": 2}, "one net without dropout"),
+        ({"compile": True, "subset_size": 3}, "on whole sets"),
+    ],
+)
+def test_what_can_not_be_compiled_is_refused(settings, words):
+    X, y = medoid()
+    with pytest.raises(ParameterError, match=words):
+        small_ranker(steps=2, **settings).fit(X, y)

@@ -1,0 +1,562 @@
+"""Choice models: values by hand, gradients by differences, simulated truths found again, a published estimate."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
+from entourage.choice.optimise import slopes_by_differences
+from entourage.data.long_files import load_sf
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.predictor import NotFittedError
+from entourage.sets import Sets
+
+REAL = Path(__file__).parents[2] / "shared" / "data" / "sf_mode_choice"
+
+
+def chosen_by(utilities, rng):
+    """Choose with logit probabilities: the best after Gumbel noise."""
+    return np.array([int((u + rng.gumbel(size=len(u))).argmax()) for u in utilities])
+
+
+def drawn_by(probabilities, rng):
+    return np.array([rng.choice(len(p), p=p) for p in probabilities])
+
+
+def ragged(rng, n=300, d=3, sizes=(2, 6)):
+    return [rng.normal(size=(m, d)) for m in rng.integers(*sizes, size=n)]
+
+
+def with_ids(rng, n, k, d, least=2):
+    """Sets of some of k alternatives: the id, then d features."""
+    found = []
+    for _ in range(n):
+        ids = rng.permutation(k)[: rng.integers(least, k + 1)] + 1
+        found.append(np.column_stack([ids, rng.normal(size=(len(ids), d))]))
+    return found
+
+
+def menus(rng, n, k, least=2):
+    return [x[:, :1] for x in with_ids(rng, n, k, 0, least)]
+
+
+def linear(rng, n=400, b=(1.0, -0.5, 0.3)):
+    X = ragged(rng, n, len(b))
+    return X, chosen_by([x @ b for x in X], rng)
+
+
+def nested_probabilities(x, b, intercepts, nests, lambdas):
+    """Work out the formula, object by object."""
+    u = {int(row[0]): intercepts[int(row[0])] + row[1:] @ b for row in x}
+    top, within = {}, {}
+    for k, nest in enumerate(nests):
+        here = [i for i in nest if i in u]
+        if here:
+            total = sum(np.exp(u[i] / lambdas[k]) for i in here)
+            top[k] = total ** lambdas[k]
+            within |= {i: (k, np.exp(u[i] / lambdas[k]) / total) for i in here}
+    return np.array([within[int(i)][1] * top[within[int(i)][0]] / sum(top.values()) for i in x[:, 0]])
+
+
+# --- multinomial logit ----------------------------------------------------------------------------
+
+
+def test_a_logit_of_one_feature_is_the_formula_worked_by_hand():
+    X = np.tile([[[1.0], [0.0]]], (4, 1, 1))
+    model = MultinomialLogit().fit(X, [0, 0, 0, 1])  # chosen in 3 of 4: P = 3/4
+    assert model.coef_ == pytest.approx([np.log(3)])
+    assert model.standard_errors_ == pytest.approx([np.sqrt(1 / (4 * 3 / 4 * 1 / 4))])
+    # scores are 1/4 three times and -3/4 once; the information is 3/4
+    assert model.robust_standard_errors_ == pytest.approx([np.sqrt(3 / 16 + 9 / 16) / (3 / 4)])
+    assert model.z_values_ == pytest.approx([np.log(3) / np.sqrt(4 / 3)])
+    assert model.log_likelihood_ == pytest.approx(3 * np.log(3 / 4) + np.log(1 / 4))
+    assert model.null_log_likelihood_ == pytest.approx(4 * np.log(1 / 2))
+    assert model.rho_squared_ == pytest.approx(1 - model.log_likelihood_ / model.null_log_likelihood_)
+    assert model.aic_ == pytest.approx(2 - 2 * model.log_likelihood_)
+    assert model.bic_ == pytest.approx(np.log(4) - 2 * model.log_likelihood_)
+    assert model.predict_proba(X[:1]) == pytest.approx(np.array([[3 / 4, 1 / 4]]))
+    assert model.score(X, [0, 0, 0, 1]) == 3 / 4
+
+
+def test_intercepts_are_the_log_odds_of_the_shares():
+    X = np.tile(np.arange(1.0, 4)[None, :, None], (10, 1, 1))
+    model = MultinomialLogit(3).fit(X, [0] * 5 + [1] * 3 + [2] * 2)
+    assert model.coef_ == pytest.approx(np.log([3 / 5, 2 / 5]))
+    assert model.predict_proba(X[:1]) == pytest.approx(np.array([[0.5, 0.3, 0.2]]))
+    assert model.parameter_names_ == ["alternative 2", "alternative 3"]
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    b, rng = np.array([0.8, -0.4]), np.random.default_rng(0)
+    inside = {"standard_errors_": [], "robust_standard_errors_": []}
+    for _ in range(100):
+        X = ragged(rng, 200, 2)
+        model = MultinomialLogit().fit(X, chosen_by([x @ b for x in X], rng))
+        for kind, hits in inside.items():
+            hits.extend(np.abs(model.coef_ - b) < 1.96 * getattr(model, kind))
+    for hits in inside.values():
+        assert 0.90 <= np.mean(hits) <= 0.985  # 200 intervals of 95%
+
+
+def test_a_weight_of_two_is_a_set_twice():
+    X, y = linear(np.random.default_rng(1))
+    weights = np.ones(len(X))
+    weights[:100] = 2
+    weighted = MultinomialLogit().fit(X, y, sample_weight=weights)
+    twice = MultinomialLogit().fit(X + X[:100], np.append(y, y[:100]))
+    assert weighted.coef_ == pytest.approx(twice.coef_)
+    assert weighted.log_likelihood(X, y, sample_weight=weights) == pytest.approx(
+        twice.log_likelihood(X + X[:100], np.append(y, y[:100]))
+    )
+
+
+def test_units_change_coefficients_and_nothing_else():
+    X, y = linear(np.random.default_rng(2))
+    units = np.array([1e4, 1e-4, 1.0])
+    model, scaled = MultinomialLogit().fit(X, y), MultinomialLogit().fit([x * units for x in X], y)
+    assert scaled.coef_ * units == pytest.approx(model.coef_)
+    assert scaled.standard_errors_ * units == pytest.approx(model.standard_errors_)
+    assert scaled.log_likelihood_ == pytest.approx(model.log_likelihood_)
+
+
+def test_elasticities_are_derivatives_of_log_probabilities():
+    X, y = linear(np.random.default_rng(3))
+    model = MultinomialLogit().fit(X, y)
+    x = X[0]
+    found = model.elasticities([x], 1)[0]
+    for j in range(len(x)):
+        up, down = x.copy(), x.copy()
+        up[j, 1] *= np.exp(1e-5)
+        down[j, 1] *= np.exp(-1e-5)
+        change = np.log(model.predict_proba([up])[0]) - np.log(model.predict_proba([down])[0])
+        assert found[:, j] == pytest.approx(change / 2e-5, rel=1e-5, abs=1e-8)
+    assert model.elasticities(np.stack([x, x]), 1).shape == (2, len(x), len(x))
+
+
+def test_the_published_estimates_for_trips_to_work_come_out():
+    """Koppelman and Bhat (2006), the base model: -3626.2, cost -0.00492, time -0.0513."""
+    if not REAL.is_dir():
+        pytest.skip(f"the real data are not on this machine: {REAL} is missing")
+    trips = load_sf(REAL)
+    sets, names = trips.sets, list(trips.feature_names)
+    modes = sets.objects[:, 1:6].astype(np.float64)  # the first, driving alone, has utility 0
+    income = np.repeat(sets.situation[:, trips.situation_names.index("hhinc")], sets.sizes)[:, None]
+    measured = sets.objects[:, [names.index("cost"), names.index("tvtt")]]
+    x = np.concatenate([measured, modes, modes * income], axis=1)
+    model = MultinomialLogit().fit(Sets(x, sets.offsets, sets.targets))
+    assert model.log_likelihood_ == pytest.approx(-3626.2, abs=0.05)
+    assert model.coef_[0] == pytest.approx(-0.00492, abs=5e-6)
+    assert model.coef_[1] == pytest.approx(-0.0513, abs=5e-5)
+    # Its nested form has the same likelihood at λ = 1, and so can only gain.
+    nested = NestedLogit([[2, 3], [5, 6]])
+    ids = trips.mode[:, None].astype(np.float64)
+    nested.fit(Sets(np.concatenate([ids, measured, modes * income], axis=1), sets.offsets, sets.targets))
+    assert model.log_likelihood_ < nested.log_likelihood_ < -3600
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(4)
+IDS = with_ids(RNG, 40, 4, 2)
+CASES = {
+    "logit": (MultinomialLogit(), ragged(RNG, 40)),
+    "logit, penalised": (MultinomialLogit(l2=2.0), ragged(RNG, 40)),
+    "intercepts": (MultinomialLogit(4), menus(RNG, 40, 4)),
+    "nested": (NestedLogit([[1, 2], [3, 4]]), IDS),
+    "nested, one alone": (NestedLogit([[1, 4, 2]], intercepts=False), IDS),
+    "mixed": (MixedLogit({0: "normal", 2: "lognormal"}, draws=20), ragged(RNG, 40)),
+    "mixed, unscrambled": (MixedLogit([1], draws=20, scramble=False), ragged(RNG, 40)),
+    "halo": (ContextualLogit(), ragged(RNG, 40)),
+    "halo of rank 1": (ContextualLogit(1), ragged(RNG, 40)),
+    "pairs": (ContextualLogit(alternatives=4), menus(RNG, 40, 4)),
+    "pairs of rank 2": (ContextualLogit(2, alternatives=4), menus(RNG, 40, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_slopes_and_bends_agree_with_differences(name):
+    model, X = CASES[name]
+    rng = np.random.default_rng(5)
+    sets = model.task.sets_of(X, [int(rng.integers(len(x))) for x in X])
+    weights = rng.uniform(0.5, 1.5, len(sets))
+    model = clone(model)
+    model._prepare(sets)
+    model.n_features_in_ = sets.n_features
+    packed, chosen = model._design(sets), np.flatnonzero(sets.targets == 0)
+    steps = model._steps(packed)
+    theta = rng.normal(size=len(steps)) * 0.5 * steps
+    values, slopes = model._contributions(theta, packed, chosen)
+    assert slopes.shape == (len(sets), len(theta))
+    for i in range(len(theta)):
+        h = np.zeros(len(theta))
+        h[i] = 1e-5 * steps[i]
+        ahead, behind = (model._contributions(theta + s * h, packed, chosen)[0] for s in (1, -1))
+        assert slopes[:, i] == pytest.approx((ahead - behind) / (2 * h[i]), rel=1e-5, abs=1e-6)
+    expected = slopes_by_differences(
+        lambda at: -weights @ model._contributions(at, packed, chosen)[1], theta, steps
+    )
+    assert model._information(theta, packed, chosen, weights) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    reported, by_theta = model._reported(theta)
+    assert len(reported) == len(model._names(model._feature_names()))
+    for i in range(len(theta)):
+        h = np.zeros(len(theta))
+        h[i] = 1e-6
+        change = model._reported(theta + h)[0] - model._reported(theta - h)[0]
+        assert by_theta[:, i] == pytest.approx(change / 2e-6, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_model_predicts_in_the_form_of_the_input(name):
+    model, X = CASES[name]
+    y = np.random.default_rng(6).integers(0, [len(x) for x in X])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # forty sets leave much open
+        model = clone(model).fit(X, y)
+    p = model.predict_proba(X)
+    assert [len(q) for q in p] == [len(x) for x in X]
+    assert np.array([q.sum() for q in p]) == pytest.approx(np.ones(len(X)))
+    places = model.predict(X)
+    assert places.tolist() == [int(q.argmax()) for q in p]
+    assert model.log_likelihood(X, y) == pytest.approx(
+        np.mean([np.log(q[i]) for q, i in zip(p, y, strict=True)])
+    )
+    assert model.score(X, y) == pytest.approx(np.mean(places == y), abs=0.2)  # a tie counts its share
+    backwards = model.predict_proba([x[::-1] for x in X])
+    assert np.concatenate([q[::-1] for q in backwards]) == pytest.approx(np.concatenate(p))
+    assert model.predict_proba([X[7]])[0] == pytest.approx(p[7])
+    indicators = [np.eye(len(x))[i] for x, i in zip(X, y, strict=True)]
+    assert model.log_likelihood(X, indicators) == pytest.approx(model.log_likelihood(X, y))
+    rows = model.summary().splitlines()
+    assert len(rows) >= 4 + len(model.coef_)
+    assert rows[0].startswith(f"{type(model).__name__}: 40 sets")
+    if not isinstance(model, MixedLogit):  # which predicts with other draws than it learns from
+        assert model.log_likelihood_ == pytest.approx(len(X) * model.log_likelihood(X, y))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_beats_the_estimate_nearby(name):
+    model, X = CASES[name]
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, [len(x) for x in X])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = clone(model).fit(X, y)
+    assert model.converged_
+    sets = model.task.sets_of(X, y)
+    packed, chosen = model._design(sets), np.flatnonzero(sets.targets == 0)
+    penalty = model._penalty(packed)
+
+    def value(theta):
+        return model._contributions(theta, packed, chosen)[0].sum() - 0.5 * penalty @ theta**2
+
+    best = value(model.theta_)
+    for _ in range(30):
+        assert value(model.theta_ + 0.1 * rng.normal(size=len(penalty)) * model._steps(packed)) <= best + 1e-9
+
+
+# --- nested logit ---------------------------------------------------------------------------------
+
+
+def test_nested_probabilities_are_the_formula_worked_object_by_object():
+    model = NestedLogit([[1, 3], [2, 4]])
+    X = with_ids(np.random.default_rng(8), 50, 5, 2)
+    model._prepare(Sets.of(X))
+    theta = np.array([0.3, -0.2, 0.5, 0.1, 0.7, -0.4, np.log(0.4), np.log(0.8)])
+    log_p = model._utilities(theta, model._design(Sets.of(X)))
+    intercepts = {1: 0.0, 2: 0.3, 3: -0.2, 4: 0.5, 5: 0.1}
+    nests, lambdas = [[1, 3], [2, 4], [5]], [0.4, 0.8, 1.0]
+    expected = [nested_probabilities(x, theta[4:6], intercepts, nests, lambdas) for x in X]
+    assert np.exp(log_p) == pytest.approx(np.concatenate(expected))
+
+
+def test_at_lambda_one_a_nested_logit_is_the_logit():
+    model, X = NestedLogit([[1, 2], [3, 4]], intercepts=False), IDS
+    model._prepare(Sets.of(X))
+    theta = np.array([0.7, -0.4, 0.0, 0.0])
+    packed = model._design(Sets.of(X))
+    expected = [np.exp(x[:, 1:] @ theta[:2]) / np.exp(x[:, 1:] @ theta[:2]).sum() for x in X]
+    assert np.exp(model._utilities(theta, packed)) == pytest.approx(np.concatenate(expected))
+
+
+def test_a_nested_logit_finds_simulated_dissimilarities():
+    rng = np.random.default_rng(9)
+    X = with_ids(rng, 3000, 5, 2, least=3)
+    truth = np.array([0.5, -0.5, 0.3, 0.0, 1.0, -0.6, 0.4, 0.8])
+    intercepts = dict(zip(range(1, 6), [0.0, *truth[:4]], strict=True))
+    nests = [[1, 2], [3, 4, 5]]
+    p = [nested_probabilities(x, truth[4:6], intercepts, nests, truth[6:]) for x in X]
+    model = NestedLogit(nests).fit(X, drawn_by(p, rng))
+    assert (np.abs(model.coef_ - truth) < 3 * model.standard_errors_).all()
+    assert model.dissimilarities_[0] == pytest.approx(0.4, abs=0.1)
+    assert (model.standard_errors_ < 0.2).all()
+    assert model.robust_standard_errors_ == pytest.approx(model.standard_errors_, rel=0.15)
+    assert model.outside_ == []
+
+
+def test_a_nest_less_alike_than_the_rest_is_reported():
+    rng = np.random.default_rng(10)
+    X = with_ids(rng, 3000, 4, 1, least=3)
+    p = [
+        nested_probabilities(x, [1.0], dict.fromkeys(range(1, 5), 0.0), [[1, 2], [3, 4]], [2.0, 0.6])
+        for x in X
+    ]
+    with pytest.warns(UserWarning, match="λ of nest 0 is clearly above 1"):
+        model = NestedLogit([[1, 2], [3, 4]]).fit(X, drawn_by(p, rng))
+    assert model.outside_ == [0]
+    assert "λ of nest 0 is above 1" in model.summary()
+
+
+# --- mixed logit ----------------------------------------------------------------------------------
+
+
+def test_without_spread_a_mixed_logit_is_the_logit():
+    X, y = linear(np.random.default_rng(11), 100)
+    logit = MultinomialLogit().fit(X, y)
+    model = MixedLogit([0, 2], draws=10)
+    sets = model.task.sets_of(X, y)
+    model._prepare(sets)
+    theta = np.append(logit.coef_, [0.0, 0.0])
+    packed, chosen = model._design(sets), np.flatnonzero(sets.targets == 0)
+    assert model._contributions(theta, packed, chosen)[0].sum() == pytest.approx(logit.log_likelihood_)
+    assert np.exp(model._utilities(theta, packed)) == pytest.approx(np.concatenate(logit.predict_proba(X)))
+
+
+def test_a_mixed_logit_finds_a_simulated_spread():
+    rng = np.random.default_rng(12)
+    X = ragged(rng, 2000, 2, sizes=(3, 6))
+    y = chosen_by([x @ [1.0 + 1.5 * rng.normal(), -1.0] for x in X], rng)
+    model = MixedLogit([0], draws=100).fit(X, y)
+    assert model.parameter_names_ == ["mean of x0", "x1", "sd of x0"]
+    assert (np.abs(model.coef_ - [1.0, -1.0, 1.5]) < 3 * model.standard_errors_).all()
+    assert (model.standard_errors_ < 0.15).all()
+    assert (model.means_, model.standard_deviations_) == (model.coef_[[0]], model.coef_[[2]])
+    assert model.log_likelihood_ > MultinomialLogit().fit(X, y).log_likelihood_ + 20
+    assert model.log_likelihood(X, y) == pytest.approx(model.log_likelihood_ / len(X), abs=0.005)
+
+
+def test_a_mixed_logit_finds_a_lognormal_coefficient():
+    rng = np.random.default_rng(13)
+    X = ragged(rng, 2000, 2, sizes=(3, 6))
+    y = chosen_by([x @ [np.exp(0.2 + 0.8 * rng.normal()), -1.0] for x in X], rng)
+    model = MixedLogit({0: "lognormal"}, draws=100).fit(X, y)
+    assert (np.abs(model.coef_ - [0.2, -1.0, 0.8]) < 3 * model.standard_errors_).all()
+    assert model.parameter_names_[0] == "mean of log of x0"
+
+
+def test_the_same_seed_gives_the_same_mixed_logit():
+    X, y = linear(np.random.default_rng(14), 150)
+    first, again, other = (MixedLogit([0], draws=30, random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_memory_is_taken_in_pieces(monkeypatch):
+    X, y = linear(np.random.default_rng(15), 60)
+    whole = MixedLogit([0], draws=20).fit(X, y)
+    monkeypatch.setattr("entourage.choice.mixed.CHUNK", 100)
+    parts = MixedLogit([0], draws=20).fit(X, y)
+    assert parts.coef_ == pytest.approx(whole.coef_)
+    assert np.concatenate(parts.predict_proba(X)) == pytest.approx(np.concatenate(whole.predict_proba(X)))
+
+
+# --- contextual logit -----------------------------------------------------------------------------
+
+
+def context_utilities(x, b, A):
+    return [x[i] @ b + sum(x[j] @ A @ x[i] for j in range(len(x)) if j != i) for i in range(len(x))]
+
+
+def test_without_interactions_a_contextual_logit_is_the_logit():
+    X, b = ragged(RNG, 20), np.array([0.5, -1.0, 0.2])
+    packed = ContextualLogit()._design(Sets.of(X))
+    found = ContextualLogit()._utilities(np.append(b, np.zeros(9)), packed)
+    assert found == pytest.approx(np.concatenate([x @ b for x in X]))
+
+
+def test_contextual_utilities_are_the_formula_worked_pair_by_pair():
+    X, b, rng = ragged(RNG, 20), np.array([0.5, -1.0, 0.2]), np.random.default_rng(16)
+    left, right = rng.normal(size=(2, 3, 2))
+    expected = np.concatenate([context_utilities(x, b, left @ right.T) for x in X])
+    packed = ContextualLogit()._design(Sets.of(X))
+    assert ContextualLogit()._utilities(np.append(b, left @ right.T), packed) == pytest.approx(expected)
+    low = np.concatenate([b, left.ravel(), right.ravel()])
+    assert ContextualLogit(2)._utilities(low, packed) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rank", [None, 1])
+def test_a_contextual_logit_finds_simulated_interactions(rank):
+    rng = np.random.default_rng(17)
+    b, A = np.array([0.5, -0.5]), np.outer([0.6, -0.3], [0.5, 1.0])
+    X = ragged(rng, 2000, 2)
+    y = chosen_by([context_utilities(x, b, A) for x in X], rng)
+    model = ContextualLogit(rank).fit(X, y)
+    truth = np.append(b, A)
+    assert (np.abs(model.coef_ - truth) < 3 * model.standard_errors_).all()
+    assert (model.standard_errors_ < 0.1).all()
+    assert model.interactions_ == pytest.approx(A, abs=0.15)
+    assert model.n_parameters_ == pytest.approx(6 if rank is None else 5)  # a product of rank 1 has 3
+    assert model.log_likelihood_ > MultinomialLogit().fit(X, y).log_likelihood_ + 50
+
+
+def test_a_product_of_full_rank_is_the_full_model():
+    rng = np.random.default_rng(18)
+    X = ragged(rng, 500, 2)
+    y = chosen_by([context_utilities(x, [0.5, 0.5], np.array([[0.3, 0.2], [-0.4, 0.1]])) for x in X], rng)
+    full, product = ContextualLogit().fit(X, y), ContextualLogit(2).fit(X, y)
+    assert product.log_likelihood_ == pytest.approx(full.log_likelihood_)
+    assert product.coef_ == pytest.approx(full.coef_, abs=1e-4)
+    assert product.standard_errors_ == pytest.approx(full.standard_errors_, rel=1e-3)
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_pairwise_effects_without_features_are_found(rank):
+    rng, k = np.random.default_rng(19), 4
+    T, C = rng.normal(size=(2, k, 2)) * 0.8
+    U = T @ C.T
+    kept = ~np.eye(k, dtype=bool)
+    X = menus(rng, 6000, k)
+    codes = [x[:, 0].astype(int) - 1 for x in X]
+    y = chosen_by([[sum(U[i, j] for j in menu if j != i) for i in menu] for menu in codes], rng)
+    model = ContextualLogit(rank, alternatives=k).fit(X, y)
+    truth = U[kept] - U[kept].mean()
+    assert (np.abs(model.coef_ - truth) < 3.5 * model.standard_errors_).all()
+    assert model.interactions_[kept] == pytest.approx(model.coef_)
+    assert model.coef_.mean() == pytest.approx(0, abs=1e-9)
+    assert model.n_parameters_ == pytest.approx(
+        k * (k - 1) - 1
+    )  # rank 2 covers all but the diagonal of 4 x 4
+
+
+def test_pairwise_effects_contain_the_logit():
+    rng = np.random.default_rng(20)
+    X, v = menus(rng, 300, 4), np.array([0.0, 0.5, -0.5, 1.0])
+    y = chosen_by([v[x[:, 0].astype(int) - 1] for x in X], rng)
+    model = ContextualLogit(alternatives=4).fit(X, y)
+    assert model.log_likelihood_ > MultinomialLogit(4).fit(X, y).log_likelihood_
+    theta = np.array([-v[j] for i in range(4) for j in range(4) if i != j])  # U_ij = -v_j
+    scores = model._utilities(theta, model._design(Sets.of(X)))
+    centred = [u - u[0] for u in Sets.of(X).unpack(scores)]
+    assert np.concatenate(centred) == pytest.approx(
+        np.concatenate([v[x[:, 0].astype(int) - 1] - v[int(x[0, 0]) - 1] for x in X])
+    )
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_what_the_data_leave_open_is_named():
+    X, y = linear(np.random.default_rng(21))
+    constant = [np.column_stack([x, np.full(len(x), 7.0)]) for x in X]
+    with pytest.warns(ConvergenceWarning, match=re.escape("leave open x3: ")):
+        model = MultinomialLogit().fit(constant, y)
+    assert np.isnan(model.standard_errors_).tolist() == [False, False, False, True]
+    expected = MultinomialLogit().fit(X, y)
+    assert model.coef_ == pytest.approx(np.append(expected.coef_, 0))
+    assert model.standard_errors_[:3] == pytest.approx(expected.standard_errors_)
+    assert model.n_parameters_ == pytest.approx(3)
+    repeated = [np.column_stack([x, x[:, 0] + x[:, 1]]) for x in X]
+    with pytest.warns(ConvergenceWarning, match="leave open x0, x1, x3: "):
+        assert MultinomialLogit().fit(repeated, y).log_likelihood_ == pytest.approx(expected.log_likelihood_)
+    assert np.isfinite(MultinomialLogit(l2=1.0).fit(repeated, y).standard_errors_).all()
+
+
+def test_choices_told_perfectly_have_no_finite_estimate():
+    X = np.random.default_rng(22).normal(size=(50, 3, 2))
+    with pytest.warns(ConvergenceWarning, match="perfectly"):
+        model = MultinomialLogit().fit(X, X[:, :, 0].argmax(1))
+    assert np.isnan(model.standard_errors_[0])
+    never = np.tile(np.arange(1.0, 4)[None, :, None], (10, 1, 1))
+    with pytest.warns(ConvergenceWarning, match="leave open alternative 3: "):
+        MultinomialLogit(3).fit(never, [0, 1] * 5)
+
+
+def test_a_climb_cut_short_is_said(monkeypatch):
+    X, y = linear(np.random.default_rng(23))
+    monkeypatch.setattr(MultinomialLogit, "_max_iter", 1)
+    with pytest.warns(ConvergenceWarning, match="did not reach the top"):
+        model = MultinomialLogit().fit(X, y)
+    assert "NOT CONVERGED" in model.summary()
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (MultinomialLogit(1), ParameterError, "alternatives needs a whole number of at least 2"),
+        (MultinomialLogit(l2=-1), ParameterError, "l2 needs a number of at least 0"),
+        (MultinomialLogit(5), ShapeError, "one feature, the id of the alternative; these have 3"),
+        (NestedLogit([1, 2]), ParameterError, "nests is a list of lists of ids"),
+        (NestedLogit([[1, 2], []]), ParameterError, "A nest is empty"),
+        (NestedLogit([[1, 2], [2, 3]]), ParameterError, "Alternative 2 is in two nests"),
+        (NestedLogit([[1, 2]], alternative=9), DataError, "alternative=9 is the column of ids"),
+        (NestedLogit([[1, 2]]), DataError, "Column 0 should hold ids"),
+        (MixedLogit([]), ParameterError, "Where no coefficient is random, MultinomialLogit"),
+        (MixedLogit([3]), ParameterError, "A column of random needs a whole number"),
+        (MixedLogit({0: "lognorm"}), ParameterError, "did you mean 'lognormal'"),
+        (MixedLogit([0], draws=0), ParameterError, "draws needs"),
+        (ContextualLogit(0), ParameterError, "rank needs"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(model, error, message):
+    X, y = linear(np.random.default_rng(24), 20)
+    with pytest.raises(error, match=re.escape(message)):
+        model.fit(X, y)
+
+
+def test_data_that_cannot_be_used_are_refused():
+    X, y = linear(np.random.default_rng(25), 20)
+    with pytest.raises(DataError, match="Multiply them with features of the objects"):
+        MultinomialLogit().fit(X, y, situation=np.ones((20, 1)))
+    with pytest.raises(DataError, match="set 0 has"):
+        MultinomialLogit().fit(X, np.full(20, 9))
+    with pytest.raises(DataError, match="Choices are needed"):
+        MultinomialLogit().fit(X)
+    with pytest.raises(DataError, match="from 1 to 3; set 0, object 1 has 4"):
+        MultinomialLogit(3).fit([[[1.0], [4.0]]], [0])
+    with pytest.raises(DataError, match="Alternative 2 is in set 0 twice"):
+        ContextualLogit(alternatives=3).fit([[[2.0], [2.0]]], [0])
+    with pytest.raises(DataError, match="Alternative 7 of nests is in no set"):
+        NestedLogit([[1, 7]]).fit(IDS, [0] * len(IDS))
+    with pytest.raises(ShapeError, match="fitted on 3 features; these sets have 2"):
+        MultinomialLogit().fit(X, y).predict(np.zeros((1, 2, 2)))
+    with pytest.raises(ShapeError, match="3 features; 1 names came"):
+        MultinomialLogit().fit(X, y).summary(["one"])
+    with pytest.raises(ShapeError, match="no elasticities"):
+        MultinomialLogit(2).fit([[[1.0], [2.0]]] * 3, [0, 0, 1]).elasticities([[[1.0], [2.0]]], 0)
+    with pytest.raises(NotFittedError, match="call fit"):
+        NestedLogit([[1, 2]]).summary()
+
+
+def test_an_alternative_never_seen_is_refused():
+    rng = np.random.default_rng(26)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = NestedLogit([[1, 2]]).fit(IDS, rng.integers(0, [len(x) for x in IDS]))
+    with pytest.raises(UserError, match="Alternative 9 was not among those learnt from: 1, 2, 3, 4"):
+        model.predict([np.array([[9.0, 0.0, 0.0], [1.0, 0.0, 0.0]])])
+
+
+def test_too_many_parameters_are_refused_before_memory_is_taken(monkeypatch):
+    monkeypatch.setattr("entourage.choice.halo.MOST", 100)
+    X, y = linear(np.random.default_rng(27), 20)
+    with pytest.raises(DataError, match="Choose a rank"):
+        ContextualLogit().fit(X, y)
+
+
+def test_a_penalty_shrinks():
+    X, y = linear(np.random.default_rng(28), 100)
+    free, held = MultinomialLogit().fit(X, y), MultinomialLogit(l2=50.0).fit(X, y)
+    assert np.linalg.norm(held.coef_) < np.linalg.norm(free.coef_)
+    assert held.n_parameters_ < free.n_parameters_ == pytest.approx(3)
+    assert np.linalg.norm(MultinomialLogit(l2=1e9).fit(X, y).coef_) < 1e-5
+
+
+def test_the_table_names_what_it_shows():
+    X, y = linear(np.random.default_rng(29), 100)
+    text = MultinomialLogit().fit(X, y).summary(["price", "time", "comfort"])
+    assert [line.split()[0] for line in text.splitlines()[4:]] == ["price", "time", "comfort"]
+    assert "rho squared" in text

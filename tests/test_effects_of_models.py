@@ -1,0 +1,448 @@
+"""What company does to a model: figures worked by hand, models without context, and a test that keeps its level."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from entourage import FATE, ContextFree, DiscreteChooser, Ranker
+from entourage.data import Sets, make_medoid
+from entourage.decoys import attraction, best_decoy, compromise, context_effect, decoy_map, similarity
+from entourage.effects import (
+    Estimate,
+    context_test,
+    effects_report,
+    iia_violation,
+    influence_matrix,
+    regularity_violation,
+    reversal_rate,
+)
+from entourage.effects_plots import draw_decoys, draw_effects, draw_influence
+from entourage.errors import DataError, ParameterError, ShapeError
+
+RNG = np.random.default_rng(0)
+MIXED = Sets.from_list([RNG.normal(size=(m, 2)) for m in (3, 5, 2, 4, 5, 3, 1, 6)])
+
+
+class Model:
+    """A model made of a function of one set: (m, d) objects to (m,) utilities."""
+
+    def __init__(self, utility, dtype=np.float64, task=None):
+        self.utility = utility
+        self.dtype = dtype
+        self.calls = 0
+        if task is not None:
+            self.task = task
+
+    def __repr__(self):
+        return "Model()"
+
+    def predict_scores(self, sets):
+        self.calls += 1
+        return np.concatenate([self.utility(x) for x in sets.to_list()]).astype(self.dtype)
+
+
+def alone(x):
+    return x @ np.arange(1.0, x.shape[1] + 1)
+
+
+def push(x):
+    """An object of value 9 raises the first feature's worth for whoever has a second feature of 1."""
+    return x[:, 0] + 2.0 * x[:, 1] * (x[:, 0] == 9).any()
+
+
+PUSHED = np.array(
+    [[[1.0, 0.0], [0.0, 1.0], [9.0, 0.0]]]
+)  # with the 9, the second is worth 2, more than the first
+
+
+# --- one object leaves ----------------------------------------------------------------------------
+
+
+def test_influence_is_what_changes_beside_the_mean_of_those_who_remain():
+    # Utilities: 1, 2, 9. Without the third 1, 0: it moves the second by 2 and the first by 0, about a mean of 1.
+    matrix = influence_matrix(Model(push), PUSHED)
+    np.testing.assert_array_equal(matrix, [[[np.nan, 0.0, -1.0], [0.0, np.nan, 1.0], [0.0, 0.0, np.nan]]])
+
+
+def test_influence_follows_the_objects_and_its_columns_sum_to_zero():
+    model = Model(lambda x: np.tanh(x @ x.sum(0)))
+    X = RNG.normal(size=(7, 5, 3))
+    matrix = influence_matrix(model, X)
+    assert matrix.shape == (7, 5, 5)
+    assert np.isnan(matrix[:, range(5), range(5)]).all()
+    np.testing.assert_allclose(np.nansum(matrix, axis=1), 0, atol=1e-12)
+    order = [3, 0, 4, 1, 2]
+    shuffled = influence_matrix(model, X[:, order])
+    np.testing.assert_allclose(shuffled, matrix[:, order][:, :, order], atol=1e-12)
+
+
+def test_a_shift_of_every_utility_of_a_set_influences_nobody():
+    model = Model(lambda x: x[:, 0] + 100 * len(x))
+    assert np.nanmax(np.abs(influence_matrix(model, RNG.normal(size=(4, 4, 1))))) < 1e-10
+    assert iia_violation(model, MIXED).value < 1e-10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_without_context_has_exactly_no_effect(dtype):
+    model = Model(alone, dtype)
+    X = RNG.normal(size=(6, 5, 2))
+    assert np.nanmax(np.abs(influence_matrix(model, X))) == 0
+    for found in (reversal_rate(model, MIXED), iia_violation(model, MIXED)):
+        assert found.value == 0
+        assert found.interval() == (0, 0)
+    found = regularity_violation(model, MIXED)
+    assert found.rate.value == found.amount.value == 0
+    effect = context_effect(model, X[:, 0], X[:, 1], X[:, 2])
+    assert (effect.shift.value, effect.turned) == (0, 0)
+    assert effect.before == effect.after
+
+
+def test_a_fitted_net_without_context_has_exactly_no_effect_and_one_with_context_has_some():
+    X, ranks = make_medoid(n_sets=150, random_state=0)
+    settings = {"steps": 100, "device": "cpu", "random_state": 0, "batch_size": 64}
+    blind = Ranker(ContextFree(width=16), **settings).fit(X, ranks)
+    report = effects_report(blind, Sets.of(X * 3, ranks), draws=0)
+    for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount"):
+        assert report[name]["value"] == 0
+    seeing = DiscreteChooser(FATE(width=16), **settings).fit(X, ranks.argmin(1))
+    assert iia_violation(seeing, X).interval()[0] > 0.01
+    assert reversal_rate(seeing, X).interval()[0] > 0
+
+
+def test_the_reversal_rate_counts_the_pairs_that_turn():
+    # The pair of the first two turns when the 9 leaves; the two other pairs never do: one of three.
+    found = reversal_rate(Model(push), np.concatenate([PUSHED, PUSHED * [1, 0]]))
+    np.testing.assert_allclose(found.values, [1 / 3, 0])
+    assert found.value == pytest.approx(1 / 6)
+
+
+def test_the_violation_of_iia_is_the_mean_change_of_log_odds():
+    # The 9 moves the log-odds of the one pair by 2; without the first or the second nothing changes: 2 / 3.
+    assert iia_violation(Model(push), PUSHED).values == pytest.approx([2 / 3])
+
+
+def test_the_violation_of_regularity_is_worked_by_hand():
+    # With a third object of 9, the second gains: its utility is 20 above, else 0 as the others'.
+    model = Model(lambda x: 20.0 * x[:, 1] * (x[:, 0] == 9).any())
+    found = regularity_violation(model, PUSHED)
+    gained = 1 / (1 + 2 * np.exp(-20.0)) - 1 / 2  # when the 9 comes; that the first comes lowers everybody
+    assert found.rate.values == pytest.approx([1 / 6])
+    assert found.amount.values == pytest.approx([gained / 6])
+
+
+def test_the_option_of_nothing_and_choices_of_some_have_their_own_probabilities():
+    def raised(x):  # an object alone or in a pair is worth 0, of three each is worth 1
+        return np.full(len(x), float(len(x) == 3))
+
+    X = np.zeros((1, 3, 1))
+    assert regularity_violation(Model(raised), X).rate.value == 0  # a third is less than a half
+    outside = DiscreteChooser(outside=True).task
+    more = np.e / (3 * np.e + 1) - 1 / 3  # of three and nothing, beside two and nothing
+    found = regularity_violation(Model(raised, task=outside), X)
+    assert found.amount.values == pytest.approx([max(more, 0)])
+    from entourage.tasks import SubsetChoice
+
+    found = regularity_violation(Model(raised, task=SubsetChoice()), X)
+    assert found.amount.values == pytest.approx([1 / (1 + np.exp(-1)) - 1 / 2])
+
+
+def test_sets_of_several_sizes_each_count_once_and_small_ones_not_at_all():
+    model = Model(lambda x: np.sin(x @ x.sum(0)))
+    together = reversal_rate(model, MIXED)
+    assert np.isnan(together.values[[2, 6]]).all()
+    assert together.n == 6
+    for i in (0, 1, 3, 4, 5, 7):
+        assert reversal_rate(model, MIXED[i]).values[0] == together.values[i]
+        assert iia_violation(model, MIXED[i]).values[0] == pytest.approx(
+            iia_violation(model, MIXED).values[i]
+        )
+
+
+def test_chunks_change_nothing_and_all_is_scored_at_once_where_it_fits(monkeypatch):
+    model = Model(lambda x: np.sin(x @ x.sum(0)))
+    X = RNG.normal(size=(9, 6, 2))
+    whole = influence_matrix(model, X)
+    assert model.calls == 2  # the sets, and all that remain
+    rate = reversal_rate(model, MIXED).values
+    for chunk in (1, 50, 200):
+        monkeypatch.setattr("entourage.effects._CHUNK", chunk)
+        np.testing.assert_array_equal(influence_matrix(model, X), whole)
+        np.testing.assert_array_equal(reversal_rate(model, MIXED).values, rate)
+
+
+def test_the_situation_of_a_set_goes_with_what_remains_of_it():
+    class Tilted:
+        def predict_scores(self, sets):
+            about = np.repeat(sets.situation[:, 0], sets.sizes)
+            return sets.objects[:, 0] * about * np.repeat(sets.sizes, sets.sizes)
+
+    X = np.array([[[0.0], [1.0], [3.0]]] * 2)
+    matrix = influence_matrix(Tilted(), Sets.of(X, None, np.array([[1.0], [-2.0]])))
+    np.testing.assert_allclose(matrix[1], -2 * matrix[0])
+    assert matrix[0, 0, 1] == -1.5  # three times 0 and 3 less twice 0 and 3, about their mean
+
+
+def test_intervals_contain_the_truth_about_as_often_as_they_should():
+    # Three of ten sets turn one of three pairs: the true rate is 0.1.
+    hits = 0
+    for seed in range(60):
+        strong = np.random.default_rng(seed).random(80) < 0.3
+        X = PUSHED * np.where(strong[:, None, None], [1.0, 1.0], [1.0, 0.0])
+        low, high = reversal_rate(Model(push), X).interval(resamples=400)
+        hits += low <= 0.1 <= high
+    assert hits >= 52
+
+
+def test_groups_are_resampled_together():
+    values = np.repeat(RNG.normal(size=10), 20)
+    apart, together = Estimate(values), Estimate(values, np.repeat(np.arange(10), 20))
+    assert np.ptp(together.interval()) > 2 * np.ptp(apart.interval())
+    found = reversal_rate(Model(push), np.repeat(PUSHED, 6, axis=0), groups=list("aabbcc"))
+    assert found.groups.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+# --- a third object comes -------------------------------------------------------------------------
+
+
+def near_dominated(x):
+    """Attraction: 2 more for who dominates another closely."""
+    gaps = x[:, None] - x
+    close = (gaps >= 0).all(2) & (gaps > 0).any(2) & (gaps.sum(2) < 0.5)
+    return x.sum(1) + 2.0 * close.any(1)
+
+
+def middle(x):
+    """Compromise: 1 less for whoever has the largest or smallest first feature, of three."""
+    extreme = (x[:, 0] == x[:, 0].max()) | (x[:, 0] == x[:, 0].min())
+    return x.sum(1) - 1.0 * (extreme & (len(x) > 2))
+
+
+def shared(x):
+    """Similarity: twins share what they are worth."""
+    return x.sum(1) - np.log((np.abs(x - x[:, None]).sum(2) < 0.2).sum(1))
+
+
+T, C = np.array([[1.0, 2.0], [1.0, 2.5]]), np.array([[2.0, 1.0], [2.5, 1.0]])
+
+
+def test_each_effect_has_the_size_it_was_made_with():
+    found = attraction(Model(near_dominated), T, C, T - 0.1)
+    np.testing.assert_allclose(found.shift.values, [2, 2])
+    assert found.before == 0.5
+    assert found.after == pytest.approx(1 / (1 + np.exp(-2)))
+    assert compromise(Model(middle), T, C, T + [-1.0, 1.0]).shift.value == pytest.approx(1)
+    assert similarity(Model(shared), T, C, C + 0.05).shift.value == pytest.approx(np.log(2))
+    assert similarity(Model(near_dominated), T, C, C - 0.05).shift.value == pytest.approx(-2)
+
+
+def test_a_decoy_may_be_measured_against_the_other_decoy():
+    found = attraction(Model(near_dominated), T, C, T - 0.1, instead=C - 0.1)
+    assert found.shift.value == pytest.approx(4)
+    assert found.turned == 1
+
+
+def test_less_may_be_better():
+    found = attraction(Model(lambda x: near_dominated(-x)), -T, -C, -T + 0.1, less_is_better=[0, 1])
+    assert found.shift.value == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("measure", "third"), [(attraction, T + 0.1), (compromise, C), (similarity, T + 0.01)]
+)
+def test_triples_that_are_no_case_of_the_effect_are_an_error(measure, third):
+    with pytest.raises(DataError, match=f"Triple 0 is no case of {measure.__name__}"):
+        measure(Model(alone), T, C, third)
+
+
+def test_objects_are_repeated_where_one_is_given():
+    found = context_effect(Model(near_dominated), [1.0, 2.0], [2.0, 1.0], [[0.9, 1.9], [0.0, 0.0]])
+    np.testing.assert_allclose(found.shift.values, [2, 0])
+
+
+def test_the_best_of_candidates_is_named():
+    found = best_decoy(Model(near_dominated), T[0], C[0], candidates=[[0.0, 0.0], [1.9, 0.9], [0.9, 1.9]])
+    assert (found.candidate, found.shift, found.before, found.after) == (2, 2, 0, 2)
+
+
+def test_the_search_finds_a_known_best_place_in_the_box_and_at_its_edge():
+    def peaked(x):  # A, the first, gains by what is near (0.3, 0.7)
+        bonus = np.exp(-40 * np.square(x[2:] - [0.3, 0.7]).sum()) if len(x) > 2 else 0.0
+        return x.sum(1) + bonus * (np.arange(len(x)) == 0)
+
+    box = [[0.0, 0.0], [1.0, 1.0]]
+    found = best_decoy(Model(peaked), [0.0, 1.0], [1.0, 0.0], bounds=box)
+    np.testing.assert_allclose(found.features, [0.3, 0.7], atol=2e-3)
+    assert found.shift == pytest.approx(1, abs=1e-4)
+    again = best_decoy(Model(peaked), [0.0, 1.0], [1.0, 0.0], bounds=box)
+    np.testing.assert_array_equal(found.features, again.features)
+
+    def edge(x):
+        return x.sum(1) + (x[2:].sum() if len(x) > 2 else 0.0) * (np.arange(len(x)) == 0)
+
+    found = best_decoy(Model(edge), [0.0, 1.0], [1.0, 0.0], bounds=box)
+    np.testing.assert_array_equal(found.features, [1, 1])
+
+
+def test_a_map_has_the_shift_of_each_place():
+    x, y, shifts = decoy_map(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=31)
+    assert shifts.shape == (31, 31)
+    assert shifts[19, 9] == 2  # just below A = (1, 2): y = 1.9, x = 0.9
+    assert shifts[9, 19] == -2
+    assert (x[9], y[19]) == pytest.approx((0.9, 1.9))
+
+
+# --- the test of choices --------------------------------------------------------------------------
+
+
+def choices(seed, n=40, context=0.0, curved=0.0, sizes=(3,), shared_part=0.0):
+    rng = np.random.default_rng(seed)
+    parts, chosen = [], []
+    for i in range(n):
+        x = rng.normal(size=(sizes[i % len(sizes)], 2)) + shared_part * rng.normal(size=2)
+        utility = x @ [1.0, -0.5] - curved * np.square(x).sum(1) + context * ((x.sum(0) - x) * x).sum(1)
+        parts.append(x)
+        chosen.append(int((utility + rng.gumbel(size=len(x))).argmax()))
+    return parts, np.array(chosen)
+
+
+@pytest.mark.parametrize("own", ["linear", "quadratic"])
+def test_without_context_p_values_are_uniform(own):
+    p = [context_test(*choices(seed), own=own, draws=99, random_state=seed).p_value for seed in range(100)]
+    assert kstest(np.array(p) - 0.005, "uniform").pvalue > 0.05  # p is 0.01, 0.02, ..., 1
+    assert np.mean(np.array(p) <= 0.05) <= 0.11
+
+
+def test_context_is_found_in_sets_of_any_size():
+    for sizes in ((3,), (2, 5, 3)):
+        p = [context_test(*choices(s, 200, 0.4, sizes=sizes), draws=49).p_value for s in range(20)]
+        assert np.mean(np.array(p) <= 0.05) > 0.8
+
+
+def test_curved_utility_is_not_taken_for_context():
+    def alarms(own):
+        data = (choices(seed, 200, curved=0.3, shared_part=1.0) for seed in range(25))
+        return np.mean([context_test(*one, own=own, draws=49).p_value <= 0.05 for one in data])
+
+    assert alarms("quadratic") <= 0.16
+    assert alarms("linear") >= 0.5  # which is why it isn't the default
+
+
+def test_the_fit_is_the_maximum_of_the_likelihood():
+    from scipy.optimize import minimize
+
+    X, y = choices(3, 60)
+    given = np.stack(X)
+
+    def loss(b):
+        u = given @ b
+        return (np.log(np.exp(u).sum(1)) - u[np.arange(60), y]).sum()
+
+    found = context_test(X, y, own="linear", draws=1)
+    assert found.without_context == pytest.approx(-minimize(loss, np.zeros(2)).fun, abs=1e-3)
+    assert found.with_context >= found.without_context
+    assert found.statistic == pytest.approx(2 * (found.with_context - found.without_context))
+    assert (found.degrees, found.interaction) == (4, "full")
+
+
+def test_separable_choices_stay_finite_and_scales_do_not_matter():
+    X = RNG.normal(size=(40, 3, 2))
+    found = context_test(X, X[:, :, 0].argmax(1), draws=19)
+    assert np.isfinite(found.statistic)
+    given, y = choices(1)
+    plain = context_test(given, y, draws=19)
+    scaled = context_test([x * [1e4, 1e-3] + [1e5, 0] for x in given], y, draws=19)
+    assert scaled.statistic == pytest.approx(plain.statistic, rel=1e-3)
+
+
+def test_many_features_are_tested_by_the_diagonal():
+    X = RNG.normal(size=(100, 3, 6))
+    found = context_test(X, RNG.integers(0, 3, 100), draws=1)
+    assert (found.interaction, found.degrees) == ("diagonal", 6)
+
+
+# --- everything, drawn and said -------------------------------------------------------------------
+
+
+def test_the_report_is_json_and_agrees_with_the_parts():
+    model = Model(lambda x: np.sin(x @ x.sum(0)))
+    X, y = choices(0, 60, context=1.0, sizes=(2, 3, 5))
+    sets = Sets.from_list(X, [np.arange(len(x)) != c for x, c in zip(X, y, strict=True)])
+    report = effects_report(model, sets, draws=19)
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["reversal_rate"]["value"] == reversal_rate(model, sets).value
+    assert report["iia_violation"]["interval"] == list(iia_violation(model, sets).interval())
+    assert (report["sets"], report["sets_seen"], report["smallest"], report["largest"]) == (60, 40, 3, 5)
+    top = report["strongest"][0]
+    matrix = influence_matrix(model, sets[top["set"]])[0]
+    assert top["moves"] == pytest.approx(np.nanmean(np.abs(matrix[:, top["place"]])))
+    assert report["context_test"]["p_value"] <= 0.1
+    assert effects_report(model, sets, draws=0, most_sets=5)["sets_seen"] == 5
+    alone_ = effects_report(model, sets[1], draws=0)
+    assert alone_["reversal_rate"]["interval"] is None
+    assert alone_["context_test"] is None
+
+
+def test_rankings_are_tested_by_who_came_first_and_a_test_that_cannot_be_says_why():
+    X, ranks = make_medoid(n_sets=80, random_state=0)
+    found = effects_report(Model(alone), Sets.of(X, ranks), draws=9)["context_test"]
+    assert found["n_sets"] == 80
+    constant = Sets.of(np.ones((5, 3, 2)), np.tile([0, 1, 1], (5, 1)))
+    assert "alike" in effects_report(Model(alone), constant, draws=9)["context_test"]["failed"]
+
+
+def test_pictures_are_drawn(tmp_path):
+    model = Model(lambda x: np.sin(x @ x.sum(0)))
+    figures = [
+        draw_influence(influence_matrix(model, RNG.normal(size=(1, 6, 2)))[0], list("abcdef")),
+        draw_influence(np.full((2, 2), np.nan)),
+        draw_effects(effects_report(model, MIXED)),
+        draw_effects(effects_report(Model(alone), MIXED[:1])),
+        draw_decoys(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=11),
+        draw_decoys(Model(alone), T[0], C[0], [[0, 0], [3, 3]], points=5),
+    ]
+    for i, figure in enumerate(figures):
+        figure.savefig(tmp_path / f"{i}.png")
+        assert (tmp_path / f"{i}.png").stat().st_size > 1000
+
+
+# --- what can go wrong ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda: influence_matrix(Model(alone), MIXED), DataError, "at least three objects"),
+        (lambda: influence_matrix(Model(alone), MIXED[[0, 1]]), ShapeError, "sets of one size"),
+        (lambda: reversal_rate(Model(alone), np.zeros((4, 2, 1))), DataError, "at least three objects"),
+        (lambda: iia_violation(Model(lambda x: x), PUSHED), ShapeError, "one utility for each of the 3"),
+        (lambda: iia_violation(Model(lambda x: x[:, 0] / 0), PUSHED + 1), DataError, "finite"),
+        (lambda: reversal_rate(Model(alone), PUSHED, groups=[1, 2]), DataError, "one label a set"),
+        (lambda: reversal_rate(Model(alone), PUSHED).interval(), DataError, "at least 2 values"),
+        (lambda: context_effect(Model(alone), T, C, [1.0]), ShapeError, "same features"),
+        (lambda: context_effect(Model(alone), T, C[[0, 0, 0]], T), ShapeError, "as many rows"),
+        (lambda: context_effect(Model(alone), T[None], C, T), ShapeError, "A needs axes"),
+        (lambda: best_decoy(Model(alone), T[0], C[0]), ParameterError, "either candidates"),
+        (lambda: best_decoy(Model(alone), T, C, candidates=T), ShapeError, "one A and one B"),
+        (lambda: best_decoy(Model(alone), T[0], C[0], bounds=[0, 1]), ShapeError, "bounds needs"),
+        (lambda: best_decoy(Model(alone), T[0], C[0], bounds=[[1, 1], [0, 0]]), ParameterError, "smallest"),
+        (
+            lambda: decoy_map(Model(alone), T[0], C[0], [[0, 0], [1, 1]], features=(0, 5)),
+            ParameterError,
+            "two",
+        ),
+        (lambda: context_test(np.zeros((3, 1, 1)), [0, 0, 0]), DataError, "two objects"),
+        (lambda: context_test(np.zeros((3, 2, 1))), DataError, "Choices are needed"),
+        (lambda: context_test(np.ones((3, 2, 1)), [0, 1, 0]), DataError, "alike"),
+        (lambda: context_test(RNG.normal(size=(9, 2, 1)), np.zeros(9)), DataError, "Larger sets"),
+        (lambda: context_test(PUSHED, [0], own="cubic"), ParameterError, "own='cubic'"),
+        (lambda: effects_report(Model(alone), PUSHED, most_sets=0), ParameterError, "most_sets"),
+        (lambda: draw_influence(PUSHED), ShapeError, "One influence matrix"),
+        (lambda: draw_influence(np.eye(2), ["a"]), ShapeError, "one for each of 2"),
+        (lambda: draw_effects({}), DataError, "has no reversal_rate"),
+    ],
+)
+def test_wrong_input_says_what_is_needed(wrong, error, words):
+    with np.errstate(divide="ignore"), pytest.raises(error, match=words):
+        wrong()
