@@ -1,0 +1,232 @@
+"""What choice models share: maximum likelihood, standard errors, and a table of estimates."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from entourage.choice.optimise import inverse, maximise, slopes_by_differences
+from entourage.choice.packed import Floats, Index, Packed
+from entourage.choice.summary import table
+from entourage.errors import DataError, ShapeError
+from entourage.predictor import SetPredictor, _check_weights, like
+from entourage.sets import AnySets, Sets
+from entourage.tasks import Choice
+
+__all__ = ["ChoiceModel"]
+
+
+class ChoiceModel(SetPredictor):
+    """One object of each set is chosen, with probabilities that a few parameters set.
+
+    A subclass says what its parameters are (``_start``, ``_steps``, ``_names``), and what a set adds to the
+    log-likelihood (``_contributions``). The rest is here.
+
+    Attributes
+    ----------
+    coef_ : the estimates, in the order of ``parameter_names_``
+    standard_errors_ : by the inverse of minus the Hessian; NaN where the data leave an estimate open
+    robust_standard_errors_ : by the sandwich, which holds also where the model is not quite right
+    z_values_ : estimates over their standard errors
+    covariance_ : the covariance of the estimates, by the Hessian
+    log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
+    rho_squared_ : 1 - log_likelihood_ / null_log_likelihood_ (McFadden)
+    n_parameters_ : how many parameters the data settle; with a penalty, the effective number
+    aic_, bic_ : information criteria, smaller is better
+    open_ : which estimates the data leave open, by directions in which the likelihood is flat
+    converged_ : whether the top of the likelihood was found
+    """
+
+    task: Any = Choice()
+    _max_iter = 500
+
+    def fit(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Estimate from sets and the place of the chosen object in each, or rows of 0 and 1.
+
+        Weights count as so many sets each, after they are brought to mean 1.
+        """
+        self._check_parameters()
+        sets, given = self._check_training_data(X, y, situation, sample_weight)
+        weights = np.ones(len(sets)) if given is None else given
+        if sets.situation is not None:
+            raise DataError(
+                "Situation features are the same for all objects of a set, and cancel in a linear utility. "
+                "Multiply them with features of the objects (one-hot alternatives, say) and pass those."
+            )
+        self._prepare(sets)
+        packed = self._design(sets)
+        chosen = np.flatnonzero(sets.targets == 0)
+        steps, penalty = self._steps(packed), self._penalty(packed)
+
+        def slope(theta: Floats) -> tuple[float, Floats]:
+            values, slopes = self._contributions(theta, packed, chosen)
+            return (
+                float(weights @ values - 0.5 * penalty @ theta**2),
+                weights @ slopes - penalty * theta,
+            )
+
+        def bend(theta: Floats) -> Floats:
+            return self._information(theta, packed, chosen, weights) + np.diag(penalty)
+
+        peak = maximise(
+            slope, bend, self._start(packed), steps, concave=self._concave, max_iter=self._max_iter
+        )
+        self.theta_, self.converged_ = peak.theta, peak.converged
+        self.n_features_in_, self.n_situation_features_in_ = sets.n_features, 0
+        values, slopes = self._contributions(self.theta_, packed, chosen)
+        self.log_likelihood_ = float(weights @ values)
+        self.null_log_likelihood_ = -float(weights @ np.log(packed.sizes))
+        self.n_sets_ = len(sets)
+        self._judge(peak.information, penalty, slopes * weights[:, None], steps)
+        self._warn()
+        return self
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Return the place of the most probable object of each set."""
+        sets = Sets.of(X, None, situation)
+        return np.asarray(self.task.places(sets, self._checked_scores(sets)))
+
+    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the probability that each object is chosen, in the form of the input."""
+        sets = Sets.of(X, None, situation)
+        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
+
+    def log_likelihood(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean log-probability of what was chosen."""
+        sets = self.task.check(self.task.sets_of(X, y, situation))
+        weights = _check_weights(sample_weight, len(sets))
+        return self._metric(sets, self._checked_scores(sets), weights, self.task.criterion)
+
+    def summary(self, feature_names: Sequence[str] | None = None) -> str:
+        """Return the estimates as a plain table, with the given names of the features."""
+        self._check_fitted()
+        if feature_names is not None and len(feature_names) != self.n_features_in_:
+            raise ShapeError(
+                f"This model has {self.n_features_in_} features; {len(feature_names)} names came."
+            )
+        return table(self, self._names(self._feature_names(feature_names)), self._notes())
+
+    # --- what a model says of itself --------------------------------------------------------------
+
+    _concave = False
+
+    def _check_parameters(self) -> None:
+        """Say which parameter of the constructor means nothing."""
+
+    def _prepare(self, sets: Sets) -> None:
+        """Note what must be known of the data that are learnt from."""
+
+    def _design(self, sets: Sets) -> Packed:
+        """Bring sets into the form the model works on; say what is wrong with them."""
+        return Packed.of(sets)
+
+    @abstractmethod
+    def _start(self, packed: Packed) -> Floats:
+        """Return where to begin, (p,)."""
+
+    @abstractmethod
+    def _steps(self, packed: Packed) -> Floats:
+        """Return the typical size of each parameter, (p,)."""
+
+    @abstractmethod
+    def _names(self, features: Sequence[str]) -> list[str]:
+        """Name what is reported, one a number of ``coef_``."""
+
+    @abstractmethod
+    def _utilities(self, theta: Floats, packed: Packed) -> Floats:
+        """Return what the softmax makes probabilities of, (N,)."""
+
+    @abstractmethod
+    def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
+        """Return the log-likelihood of each set, (n,), and its gradient, (n, p)."""
+
+    def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
+        """Return minus the Hessian of the log-likelihood, (p, p)."""
+
+        def gradient(at: Floats) -> Floats:
+            return -weights @ self._contributions(at, packed, chosen)[1]
+
+        return slopes_by_differences(gradient, theta, self._steps(packed))
+
+    def _penalty(self, packed: Packed) -> Floats:
+        """How much the square of each parameter costs, twice, (p,): ``l2`` for one of its typical size."""
+        return getattr(self, "l2", 0.0) / self._steps(packed) ** 2
+
+    def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return what is reported, (r,), and its derivatives by the parameters, (r, p)."""
+        return theta, np.eye(len(theta))
+
+    def _notes(self) -> list[str]:
+        """Say what a reader of the table should know besides."""
+        return []
+
+    # --- the same for all -------------------------------------------------------------------------
+
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        return self._utilities(self.theta_, self._design(sets))
+
+    def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
+        return [f"x{i}" for i in range(self.n_features_in_)] if given is None else list(given)
+
+    def _judge(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
+        """Leave estimates, standard errors and criteria behind; see the class."""
+        free, flat = inverse(information, steps, self.n_sets_)
+        sandwich = free @ (scores.T @ scores) @ free
+        self.coef_, slopes = self._reported(self.theta_)
+        scaled = slopes * steps
+        size = np.linalg.norm(scaled, axis=1)
+        self.open_ = np.linalg.norm(scaled @ flat, axis=1) > 1e-3 * np.where(size > 0, size, 1.0)
+        self.covariance_ = slopes @ free @ slopes.T
+        self.standard_errors_ = self._root(np.diag(self.covariance_))
+        self.robust_standard_errors_ = self._root(np.diag(slopes @ sandwich @ slopes.T))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.z_values_ = self.coef_ / self.standard_errors_
+        self.parameter_names_ = self._names(self._feature_names())
+        self.n_parameters_ = float(np.trace(free @ (information - np.diag(penalty))))
+        self.rho_squared_ = (
+            1 - self.log_likelihood_ / self.null_log_likelihood_ if self.null_log_likelihood_ else 0.0
+        )
+        self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
+        self.bic_ = np.log(self.n_sets_) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    def _root(self, variances: Floats) -> Floats:
+        return np.where(self.open_, np.nan, np.sqrt(np.maximum(variances, 0.0)))
+
+    def _warn(self) -> None:
+        name = type(self).__name__
+        if not self.converged_:
+            warnings.warn(
+                f"{name} did not reach the top of the likelihood. Bring features to similar scales, or ask "
+                "for fewer parameters.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if self.open_.any():
+            names = [name for name, is_open in zip(self.parameter_names_, self.open_, strict=True) if is_open]
+            shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+            way_out = ", or set l2 above 0" if hasattr(self, "l2") else ""
+            warnings.warn(
+                f"The data leave open {shown}: the likelihood has no single finite top there (a feature that "
+                "never differs within a set, one that follows from others, or one that tells choices "
+                f"perfectly). Their standard errors are NaN. Drop such features{way_out}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

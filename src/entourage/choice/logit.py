@@ -1,0 +1,106 @@
+"""Multinomial logit: a linear utility, each object on its own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from entourage.choice.base import ChoiceModel
+from entourage.choice.packed import Floats, Index, Packed, codes_of, softmax_information, softmax_terms
+from entourage.errors import ShapeError, check_number
+from entourage.sets import AnySets, Sets
+
+__all__ = ["MultinomialLogit"]
+
+
+class MultinomialLogit(ChoiceModel):
+    r"""Choose with probabilities :math:`P_i = e^{u_i} / \sum_j e^{u_j}`, :math:`u_i = b^\top x_i` (McFadden 1974).
+
+    The log-likelihood is concave: Newton's method finds the one top there is.
+
+    Parameters
+    ----------
+    alternatives : int, optional
+        So many alternatives without features: objects have one feature, the id of the alternative, from 1, and
+        each alternative has an intercept. The first one's is 0.
+    l2 : float
+        Penalty l2 / 2 on the square of each coefficient, in units of one over its feature's standard deviation
+        within sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entourage.choice import MultinomialLogit
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(2000, 4, 2))
+    >>> y = (X @ [1.0, -2.0] + rng.gumbel(size=(2000, 4))).argmax(1)
+    >>> MultinomialLogit().fit(X, y).coef_.round(1)
+    array([ 1., -2.])
+    """
+
+    _concave = True
+
+    def __init__(self, alternatives: int | None = None, *, l2: float = 0.0) -> None:
+        self.alternatives = alternatives
+        self.l2 = l2
+
+    def elasticities(self, X: AnySets, feature: int) -> Any:
+        r"""Return by how many percent probabilities change as a feature grows by one percent, an (m, m) matrix a set.
+
+        Row i, column j: :math:`\partial \log P_i / \partial \log x_{jk} = b_k x_{jk} ([i = j] - P_j)`. An
+        (n, m, m) array where an array came, otherwise a list.
+        """
+        if self.alternatives is not None:
+            raise ShapeError("Alternatives without features have no elasticities; fit to features.")
+        sets = Sets.of(X)
+        p = self.task.probabilities(sets, self._checked_scores(sets))
+        check_number("feature", feature, least=0, below=self.n_features_in_, whole=True)
+        felt = self.coef_[feature] * sets.objects[:, feature].astype(np.float64)
+        found: list[Any] = [
+            np.diag(f) - np.broadcast_to(f * q, (len(q), len(q)))
+            for f, q in zip(sets.unpack(felt), sets.unpack(p), strict=True)
+        ]
+        return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
+
+    def _check_parameters(self) -> None:
+        if self.alternatives is not None:
+            check_number("alternatives", self.alternatives, least=2, whole=True)
+        check_number("l2", self.l2, least=0)
+
+    def _design(self, sets: Sets) -> Packed:
+        packed = Packed.of(sets)
+        return packed if self.alternatives is None else one_hot(packed, self.alternatives, first=1)
+
+    def _start(self, packed: Packed) -> Floats:
+        return np.zeros(packed.features.shape[1])
+
+    def _steps(self, packed: Packed) -> Floats:
+        if self.alternatives is not None:
+            return np.ones(packed.features.shape[1])
+        return 1 / packed.spread(packed.features)
+
+    def _names(self, features: Sequence[str]) -> list[str]:
+        if self.alternatives is None:
+            return list(features)
+        return [f"alternative {i}" for i in range(2, self.alternatives + 1)]
+
+    def _utilities(self, theta: Floats, packed: Packed) -> Floats:
+        return packed.features @ theta
+
+    def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
+        return softmax_terms(packed.features @ theta, packed.features, packed, chosen)
+
+    def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
+        return softmax_information(packed.features @ theta, packed.features, packed, weights)
+
+
+def one_hot(packed: Packed, n_alternatives: int, *, first: int = 0) -> Packed:
+    """Turn ids, the one feature, into indicators of the alternatives from ``first`` (counted from 0) on."""
+    if packed.features.shape[1] != 1:
+        raise ShapeError(
+            f"With alternatives={n_alternatives}, objects have one feature, the id of the alternative; these have "
+            f"{packed.features.shape[1]}. Leave alternatives out to use features."
+        )
+    codes = codes_of(packed.features[:, 0], n_alternatives, packed)
+    indicators = (codes[:, None] == np.arange(first, n_alternatives)).astype(np.float64)
+    return Packed(indicators, packed.offsets)

@@ -1,0 +1,228 @@
+"""Mixed logit: coefficients differ from one chooser to the next."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from entourage.choice.base import ChoiceModel
+from entourage.choice.logit import MultinomialLogit
+from entourage.choice.packed import Floats, Index, Packed, log_sum_exp
+from entourage.errors import ParameterError, check_choice, check_number
+from entourage.sets import Sets
+
+__all__ = ["MixedLogit"]
+
+CHUNK = 1_000_000  # objects times draws at once
+LARGEST = 50.0  # of the logarithm of a lognormal coefficient
+
+
+@dataclass(frozen=True, eq=False)
+class _Simulated(Packed):
+    """Objects, and the draws of each set once they are needed."""
+
+    halton: Callable[[int], Floats]
+
+    @cached_property
+    def normals(self) -> Floats:
+        """Standard normal draws, (n, r, k)."""
+        return np.asarray(self.halton(len(self.sizes)))
+
+
+class MixedLogit(ChoiceModel):
+    r"""A logit whose coefficients are drawn anew for each set (McFadden and Train 2000).
+
+    :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with independent normal or lognormal coefficients for
+    some features and fixed ones for the others. The expectation is a mean over Halton draws, other ones for each
+    set, and the simulated likelihood is maximised. Predictions use the same draws for every set, so that
+    a set's probabilities don't depend on what else is asked for.
+
+    Parameters
+    ----------
+    random : list of int, or dict of int to {"normal", "lognormal"}
+        The columns whose coefficients are random, normal where nothing else is said. A lognormal coefficient is
+        positive: pass minus the price.
+    draws : int
+        For each set.
+    scramble : bool
+        Whether the Halton sequence is scrambled; without, its first 50 points are left out.
+    random_state : int
+        Scrambles.
+
+    Attributes
+    ----------
+    means_, standard_deviations_ : of the random coefficients, in the order of their columns; lognormal: of their
+        logarithms
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entourage.choice import MixedLogit
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 4, 1))
+    >>> taste = rng.normal(1.0, 2.0, size=(1000, 1))
+    >>> y = (taste * X[..., 0] + rng.gumbel(size=(1000, 4))).argmax(1)
+    >>> model = MixedLogit([0], draws=50).fit(X, y)
+    >>> bool(abs(model.standard_deviations_[0] - 2) < 3 * model.standard_errors_[1])
+    True
+    """
+
+    def __init__(
+        self,
+        random: Sequence[int] | Mapping[int, str] = (0,),
+        *,
+        draws: int = 500,
+        scramble: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        self.random = random
+        self.draws = draws
+        self.scramble = scramble
+        self.random_state = random_state
+
+    @property
+    def means_(self) -> Floats:
+        """Return the means of the random coefficients."""
+        self._check_fitted()
+        return np.asarray(self.coef_[self.columns_])
+
+    @property
+    def standard_deviations_(self) -> Floats:
+        """Return the standard deviations of the random coefficients."""
+        self._check_fitted()
+        return self.coef_[self.n_features_in_ :]
+
+    def _check_parameters(self) -> None:
+        check_number("draws", self.draws, least=1, whole=True)
+        check_number("random_state", self.random_state, least=0, whole=True)
+        given: Any = self.random
+        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) == 0:
+            raise ParameterError(
+                f"random is a list of columns, or a dict of columns to distributions; got {self.random!r}. "
+                "Where no coefficient is random, MultinomialLogit."
+            )
+
+    def _prepare(self, sets: Sets) -> None:
+        kinds = (
+            dict(self.random) if isinstance(self.random, Mapping) else dict.fromkeys(self.random, "normal")
+        )
+        for column, kind in kinds.items():
+            check_number("A column of random", column, least=0, below=sets.n_features, whole=True)
+            check_choice("distribution", kind, ["normal", "lognormal"])
+        self.columns_ = np.array(sorted(kinds))
+        self.lognormal_ = np.array([kinds[column] == "lognormal" for column in self.columns_])
+        logit = MultinomialLogit(l2=1e-6 * len(sets)).fit(sets)
+        self.start_ = logit.coef_
+
+    def _design(self, sets: Sets) -> _Simulated:
+        return _Simulated(sets.objects.astype(np.float64), sets.offsets, self._normals)
+
+    def _start(self, packed: Packed) -> Floats:
+        spread = packed.spread(packed.features)[self.columns_]
+        means = self.start_.copy()
+        own = means[self.columns_]
+        means[self.columns_] = np.where(self.lognormal_, np.log(np.maximum(own, 0.1 / spread)), own)
+        return np.append(means, np.where(self.lognormal_, 0.5, 0.5 / spread))
+
+    def _steps(self, packed: Packed) -> Floats:
+        means = 1 / packed.spread(packed.features)
+        means[self.columns_] = np.where(self.lognormal_, 1.0, means[self.columns_])
+        return np.append(means, means[self.columns_])
+
+    def _names(self, features: Sequence[str]) -> list[str]:
+        kinds = dict(zip(self.columns_, self.lognormal_, strict=True))
+        prefix = {True: "log of ", False: ""}
+        means = [
+            f"mean of {prefix[bool(kinds[i])]}{name}" if i in kinds else name
+            for i, name in enumerate(features)
+        ]
+        return means + [f"sd of {prefix[bool(log)]}{features[i]}" for i, log in kinds.items()]
+
+    def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
+        signs = np.ones(len(theta))
+        signs[len(theta) - len(self.columns_) :] = np.where(
+            theta[len(theta) - len(self.columns_) :] < 0, -1, 1
+        )
+        return theta * signs, np.diag(signs)
+
+    def _normals(self, n_sets: int) -> Floats:
+        """Return standard normal draws, (n, r, k)."""
+        k = len(self.columns_)
+        halton = qmc.Halton(k, scramble=self.scramble, seed=np.random.default_rng(self.random_state))
+        if not self.scramble:
+            halton.fast_forward(50)
+        return np.asarray(ndtri(halton.random(n_sets * self.draws))).reshape(n_sets, self.draws, k)
+
+    def _coefficients(self, theta: Floats, normals: Floats) -> Floats:
+        """Return the random coefficients of each draw, (n, r, k)."""
+        d = len(theta) - len(self.columns_)
+        drawn = theta[:d][self.columns_] + theta[d:] * normals
+        if self.lognormal_.any():
+            powers = np.exp(np.minimum(drawn[..., self.lognormal_], LARGEST))
+            drawn[..., self.lognormal_] = powers
+        return np.asarray(drawn)
+
+    def _log_p(self, theta: Floats, packed: Packed, drawn: Floats) -> Floats:
+        """Return the log-probability of each object under each draw of its set, (N, r)."""
+        d = len(theta) - len(self.columns_)
+        fixed = theta[:d].copy()
+        fixed[self.columns_] = 0.0
+        utilities = np.repeat((packed.features @ fixed)[:, None], self.draws, axis=1)
+        for k, column in enumerate(self.columns_):
+            utilities += packed.features[:, [column]] * drawn[packed.owner, :, k]
+        return packed.log_softmax(utilities)
+
+    def _chunks(self, packed: Packed) -> Iterator[tuple[slice, Packed]]:
+        """Yield stretches of sets that fit into memory with all their draws."""
+        start, n = 0, len(packed.sizes)
+        while start < n:
+            stop = int(np.searchsorted(packed.offsets, packed.offsets[start] + CHUNK // self.draws))
+            stop = min(max(stop - 1, start + 1), n)
+            first, last = packed.offsets[start], packed.offsets[stop]
+            yield (
+                slice(start, stop),
+                Packed(packed.features[first:last], packed.offsets[start : stop + 1] - first),
+            )
+            start = stop
+
+    def _utilities(self, theta: Floats, packed: Packed) -> Floats:
+        drawn = self._coefficients(theta, self._normals(1))
+        parts = []
+        for _, part in self._chunks(packed):
+            log_p = self._log_p(theta, part, np.broadcast_to(drawn, (len(part.sizes), *drawn.shape[1:])))
+            parts.append(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
+        return np.concatenate(parts)
+
+    def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
+        parts = [
+            self._simulated(theta, part, chosen[sets] - packed.offsets[sets.start], packed.normals[sets])
+            for sets, part in self._chunks(packed)
+        ]
+        return np.concatenate([values for values, _ in parts]), np.concatenate(
+            [slopes for _, slopes in parts]
+        )
+
+    def _simulated(
+        self, theta: Floats, packed: Packed, chosen: Index, normals: Floats
+    ) -> tuple[Floats, Floats]:
+        drawn = self._coefficients(theta, normals)  # (n, r, k)
+        log_p = self._log_p(theta, packed, drawn)  # (N, r)
+        own = log_p[chosen]  # (n, r)
+        total = np.logaddexp.reduce(own, axis=1)
+        belief = np.exp(own - total[:, None])  # of each draw, given the choice
+        p = np.exp(log_p)
+        x = packed.features
+        mixed = np.einsum("nr,nr->n", p, belief[packed.owner])
+        slopes = x[chosen] - packed.sum(mixed[:, None] * x)  # (n, d)
+        spreads = np.empty((len(chosen), len(self.columns_)))
+        for k, column in enumerate(self.columns_):
+            felt = belief * (x[chosen, column][:, None] - packed.sum(p * x[:, [column]]))  # (n, r)
+            if self.lognormal_[k]:
+                felt *= drawn[..., k]
+            slopes[:, column] = felt.sum(1)
+            spreads[:, k] = (felt * normals[..., k]).sum(1)
+        return total - np.log(self.draws), np.concatenate([slopes, spreads], axis=1)
