@@ -248,3 +248,22 @@ def test_outside_goes_with_choices_alone(tmp_path):
     roles = ["--set-id", "offer", "--target", "taken", "--target-kind", "subset", "--outside"]
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "offers.csv"), *roles, "-o", str(tmp_path / "m")])
     assert "goes with --target-kind choice" in str(result.exception)
+
+
+@pytest.mark.parametrize("with_target", [True, False])
+def test_what_company_does_through_the_command_line(with_target, tmp_path):
+    frame = table(np.eye(4)[PLACES])
+    frame.to_csv(tmp_path / "offers.csv", index=False)
+    model, page = tmp_path / "m.entourage", tmp_path / "effects.html"
+    roles = ["--set-id", "offer", "--target", "taken", "--target-kind", "choice"]
+    run("fit", tmp_path / "offers.csv", *roles, "--model", "fate", "--steps", 60, "-o", model)
+    if not with_target:
+        frame.drop(columns="taken").to_csv(tmp_path / "offers.csv", index=False)
+    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, "--report", page)
+    assert "a pair turns round" in told
+    assert ("likelihood ratio" in told) == with_target
+    assert "Who moves whom" in page.read_text()
+    found = json.loads(
+        run("effects", model, tmp_path / "offers.csv", "--draws", 0, "--report", page, "--json")
+    )
+    assert 0 < found["reversal_rate"]["value"] < 1

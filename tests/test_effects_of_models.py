@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import kstest
 
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker
@@ -20,6 +21,7 @@ from entourage.effects import (
 )
 from entourage.effects_plots import draw_decoys, draw_effects, draw_influence
 from entourage.errors import DataError, ParameterError, ShapeError
+from entourage.tasks import SubsetChoice
 
 RNG = np.random.default_rng(0)
 MIXED = Sets.from_list([RNG.normal(size=(m, 2)) for m in (3, 5, 2, 4, 5, 3, 1, 6)])
@@ -142,8 +144,6 @@ def test_the_option_of_nothing_and_choices_of_some_have_their_own_probabilities(
     more = np.e / (3 * np.e + 1) - 1 / 3  # of three and nothing, beside two and nothing
     found = regularity_violation(Model(raised, task=outside), X)
     assert found.amount.values == pytest.approx([max(more, 0)])
-    from entourage.tasks import SubsetChoice
-
     found = regularity_violation(Model(raised, task=SubsetChoice()), X)
     assert found.amount.values == pytest.approx([1 / (1 + np.exp(-1)) - 1 / 2])
 
@@ -232,7 +232,7 @@ def test_each_effect_has_the_size_it_was_made_with():
     np.testing.assert_allclose(found.shift.values, [2, 2])
     assert found.before == 0.5
     assert found.after == pytest.approx(1 / (1 + np.exp(-2)))
-    assert compromise(Model(middle), T, C, T + [-1.0, 1.0]).shift.value == pytest.approx(1)
+    assert compromise(Model(middle), T, C, T + np.array([-1.0, 1.0])).shift.value == pytest.approx(1)
     assert similarity(Model(shared), T, C, C + 0.05).shift.value == pytest.approx(np.log(2))
     assert similarity(Model(near_dominated), T, C, C - 0.05).shift.value == pytest.approx(-2)
 
@@ -286,11 +286,12 @@ def test_the_search_finds_a_known_best_place_in_the_box_and_at_its_edge():
 
 
 def test_a_map_has_the_shift_of_each_place():
-    x, y, shifts = decoy_map(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=31)
-    assert shifts.shape == (31, 31)
-    assert shifts[19, 9] == 2  # just below A = (1, 2): y = 1.9, x = 0.9
-    assert shifts[9, 19] == -2
-    assert (x[9], y[19]) == pytest.approx((0.9, 1.9))
+    found = decoy_map(Model(near_dominated), T[0], C[0] - [0, 0.5], [[0, 0], [3, 3]], points=31)
+    assert found.shifts.shape == (31, 31)
+    assert found.before == 0.5
+    assert (found.x[9], found.y[19]) == pytest.approx((0.9, 1.9))  # just below A = (1, 2)
+    assert found.shifts[19, 9] == 2
+    assert found.shifts[4, 19] == -2  # just below B = (2, 0.5)
 
 
 # --- the test of choices --------------------------------------------------------------------------
@@ -309,9 +310,21 @@ def choices(seed, n=40, context=0.0, curved=0.0, sizes=(3,), shared_part=0.0):
 
 @pytest.mark.parametrize("own", ["linear", "quadratic"])
 def test_without_context_p_values_are_uniform(own):
-    p = [context_test(*choices(seed), own=own, draws=99, random_state=seed).p_value for seed in range(100)]
-    assert kstest(np.array(p) - 0.005, "uniform").pvalue > 0.05  # p is 0.01, 0.02, ..., 1
-    assert np.mean(np.array(p) <= 0.05) <= 0.11
+    found = [
+        context_test(*choices(seed), own=own, draws=99, random_state=10_000 + seed) for seed in range(100)
+    ]
+    p = np.array([one.p_value for one in found])  # 0.01, 0.02, ..., 1
+    assert kstest(p - 0.005, "uniform").pvalue > 0.002
+    assert np.mean(p <= 0.05) <= 0.11
+
+
+def test_with_few_sets_the_bootstrap_keeps_the_level_that_chi_square_does_not():
+    found = [
+        context_test(*choices(seed, 25), interaction="full", draws=99, random_state=10_000 + seed)
+        for seed in range(100)
+    ]
+    assert np.mean([one.p_value <= 0.05 for one in found]) <= 0.08
+    assert np.mean([one.p_chi2 <= 0.05 for one in found]) > 0.08
 
 
 def test_context_is_found_in_sets_of_any_size():
@@ -330,8 +343,6 @@ def test_curved_utility_is_not_taken_for_context():
 
 
 def test_the_fit_is_the_maximum_of_the_likelihood():
-    from scipy.optimize import minimize
-
     X, y = choices(3, 60)
     given = np.stack(X)
 
@@ -379,9 +390,9 @@ def test_the_report_is_json_and_agrees_with_the_parts():
     assert top["moves"] == pytest.approx(np.nanmean(np.abs(matrix[:, top["place"]])))
     assert report["context_test"]["p_value"] <= 0.1
     assert effects_report(model, sets, draws=0, most_sets=5)["sets_seen"] == 5
-    alone_ = effects_report(model, sets[1], draws=0)
-    assert alone_["reversal_rate"]["interval"] is None
-    assert alone_["context_test"] is None
+    single = effects_report(model, sets[1], draws=0)
+    assert single["reversal_rate"]["interval"] is None
+    assert single["context_test"] is None
 
 
 def test_rankings_are_tested_by_who_came_first_and_a_test_that_cannot_be_says_why():

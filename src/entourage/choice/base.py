@@ -34,7 +34,7 @@ class ChoiceModel(SetPredictor):
     z_values_ : estimates over their standard errors
     covariance_ : the covariance of the estimates, by the Hessian
     log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
-    rho_squared_ : 1 - log_likelihood_ / null_log_likelihood_ (McFadden)
+    rho_squared_ : 1 less the ratio of the two (McFadden)
     n_parameters_ : how many parameters the data settle; with a penalty, the effective number
     aic_, bic_ : information criteria, smaller is better
     open_ : which estimates the data leave open, by directions in which the likelihood is flat

@@ -59,8 +59,10 @@ def make_pareto(
     [[1, 0, 0, 0], [0, 1, 0, 1]]
     """
     X = _points(n_sets, n_objects, n_features, random_state)
-    beaten = (X[:, None] > X[:, :, None]).all(3).any(2)  # (n, m): somebody is better throughout
-    return X, (~beaten).astype(np.int64)
+    beaten = np.any(
+        np.all(X[:, None] > X[:, :, None], axis=3), axis=2
+    )  # (n, m): somebody is better throughout
+    return X, 1 - beaten.astype(np.int64)
 
 
 def make_digits(

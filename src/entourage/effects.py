@@ -1,0 +1,366 @@
+"""What company does to a fitted model: who moves whom, which orders turn, what is violated.
+
+Everything here asks a model only for the utilities of sets, and looks at what becomes of them when an
+object is left out; what comes in is the business of :mod:`entourage.decoys`. Utilities mean something up to
+a shift of the whole set, so only differences within a set are looked at. A context-free model has no
+influence, turns no order and violates nothing: all figures are exactly 0, since changes within rounding
+are taken for none.
+
+:func:`context_test` asks the choices themselves, without a model.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from entourage.errors import DataError, ShapeError, check_number
+from entourage.intervals import bootstrap_interval, labels_of
+from entourage.likelihood_ratio import ContextTest, context_test
+from entourage.sets import AnySets, Seed, Sets
+from entourage.tasks import SubsetChoice
+
+__all__ = [
+    "ContextTest",
+    "Estimate",
+    "Model",
+    "Regularity",
+    "context_test",
+    "effects_report",
+    "iia_violation",
+    "influence_matrix",
+    "regularity_violation",
+    "reversal_rate",
+    "utilities_of",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Index: TypeAlias = NDArray[np.int64]
+
+_CHUNK = 8_000_000  # numbers in a temporary array, so that memory stays bounded
+_ROUNDING = 64  # units in the last place of the largest utility: a change within is none
+_SHOWN = 10  # objects that a report names
+_LARGEST_SHOWN = 30  # objects of a set whose matrix a report gives
+
+
+class Model(Protocol):
+    """Anything that gives the objects of `Sets` utilities, packed: every estimator and baseline."""
+
+    def predict_scores(self, X: Any, /) -> Any:
+        """Return one utility for each object."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over sets, with its bootstrap interval.
+
+    Attributes
+    ----------
+    values : one a set, NaN where a set says nothing
+    groups : one label a set; sets of one label are resampled together
+
+    Examples
+    --------
+    >>> Estimate(np.array([0.2, 0.4, 0.5, 0.7, 0.9, 0.9]))
+    Estimate(0.6, 95 % from 0.383333 to 0.783333, 6 sets)
+    """
+
+    values: Floats
+    groups: Index | None = None
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return float(np.nanmean(self.values))
+
+    @property
+    def n(self) -> int:
+        """How many sets say something."""
+        return int((~np.isnan(self.values)).sum())
+
+    def interval(
+        self, level: float = 0.05, *, resamples: int = 2000, random_state: Seed = 0
+    ) -> tuple[float, float]:
+        """Return the interval that leaves out ``level``; see :func:`entourage.intervals.bootstrap_interval`."""
+        return bootstrap_interval(
+            self.values, self.groups, level=level, resamples=resamples, random_state=random_state
+        )
+
+    def to_json(self, level: float = 0.05) -> dict[str, Any]:
+        """Return mean, interval and number of sets; the interval of a single set or group is None."""
+        known = ~np.isnan(self.values)
+        units = self.n if self.groups is None else len(np.unique(self.groups[known]))
+        return {
+            "value": self.value,
+            "interval": list(self.interval(level)) if units > 1 else None,
+            "n": self.n,
+        }
+
+    def __repr__(self) -> str:
+        ends = self.to_json()["interval"]
+        sure = f"95 % from {ends[0]:.6g} to {ends[1]:.6g}, " if ends else ""
+        return f"Estimate({self.value:.6g}, {sure}{self.n} set{'s' * (self.n != 1)})"
+
+
+@dataclass(frozen=True)
+class Regularity:
+    """Where an object is chosen the more for one that joins: how often, and by how much probability."""
+
+    rate: Estimate
+    amount: Estimate
+
+
+# --- one object leaves ----------------------------------------------------------------------------
+
+
+def influence_matrix(model: Model, sets: AnySets) -> Floats:
+    r"""Return how the presence of object j moves the utility of object i, for sets of one size: (n, m, m).
+
+    .. math:: I_{ij} = \tilde U(x_i, C) - \tilde U(x_i, C \setminus \{x_j\}),
+
+    where :math:`\tilde U` is the utility less the mean utility of the objects other than j. Each column sums to
+    0: an object helps some at the cost of others. NaN on the diagonal.
+
+    Examples
+    --------
+    >>> class Middle:  # the nearer to the mean of the set, the better
+    ...     def predict_scores(self, sets):
+    ...         means = np.add.reduceat(sets.objects[:, 0], sets.offsets[:-1]) / sets.sizes
+    ...         return -np.abs(sets.objects[:, 0] - np.repeat(means, sets.sizes))
+    >>> influence_matrix(Middle(), [[[0.0], [1.0], [5.0]]]).round(2)[0]
+    array([[ nan,  0.5, -0.5],
+           [ 1. ,  nan,  0.5],
+           [-1. , -0.5,  nan]])
+    """
+    given = _of_three(sets)
+    if given.uniform_size is None:
+        raise ShapeError(
+            f"A matrix needs sets of one size; got {given!r}. Take those of one size: "
+            "sets[sets.sizes == sets.sizes[0]]."
+        )
+    parts = [_centred(changes) for _, _, changes in _removals(model, given)]
+    return np.concatenate(parts)
+
+
+def reversal_rate(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
+    """Return how often a pair changes its order when a third object leaves: the share of all (pair, third).
+
+    Sets of fewer than three objects say nothing. ``groups``: one label a set, for dependent sets.
+    """
+    return _estimates(model, sets, groups)["reversal_rate"]
+
+
+def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
+    """Return by how much the log-odds of a pair change, on average, when a third object leaves.
+
+    Independence of irrelevant alternatives, which a multinomial logit has, is 0. In units of the model's utilities:
+    they are log-odds for `DiscreteChooser`, and for a `Ranker` with the loss "plackett_luce".
+    """
+    return _estimates(model, sets, groups)["iia_violation"]
+
+
+def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Regularity:
+    """Return how often, and by how much, an object is chosen with more probability for another that joins.
+
+    Probabilities are the softmax of utilities, with the option of nothing where the model has one; for
+    `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (who was there, who joined), ``amount`` the mean
+    over all of them of what is gained, 0 where something is lost.
+    """
+    found = _estimates(model, sets, groups)
+    return Regularity(found["regularity_rate"], found["regularity_amount"])
+
+
+def _estimates(model: Model, sets: AnySets, groups: ArrayLike | None) -> dict[str, Estimate]:
+    given = _of_three(sets, least=1)
+    labels = None if groups is None else labels_of(groups, len(given))
+    return {name: Estimate(values, labels) for name, values in _measure(model, given)[0].items()}
+
+
+def _measure(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
+    """Return all figures of each set in one pass, and of each object how much it moves the others on average."""
+    figures = {
+        name: np.full(len(sets), np.nan)
+        for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount")
+    }
+    pull = np.full(len(sets.objects), np.nan)
+    for chosen, utilities, changes in _removals(model, sets):
+        n, m = utilities.shape
+        turned, moved = np.zeros(n), np.zeros(n)
+        first, second = np.triu_indices(m - 1, 1)
+        for j in range(m):
+            rest = np.delete(np.arange(m), j)
+            gaps = utilities[:, rest[first]] - utilities[:, rest[second]]  # (n, pairs)
+            shifts = changes[:, rest[first], j] - changes[:, rest[second], j]
+            turned += (gaps * (gaps - shifts) < 0).mean(1) / m
+            moved += np.abs(shifts).mean(1) / m
+        raised = _chances(model, utilities[:, :, None]) - _chances(model, utilities[:, :, None] - changes)
+        figures["reversal_rate"][chosen] = turned
+        figures["iia_violation"][chosen] = moved
+        figures["regularity_rate"][chosen] = (raised > 1e-9).sum((1, 2)) / (m * (m - 1))
+        figures["regularity_amount"][chosen] = np.nansum(np.maximum(raised, 0), (1, 2)) / (m * (m - 1))
+        rows = sets.offsets[chosen][:, None] + np.arange(m)
+        pull[rows] = np.nanmean(np.abs(_centred(changes)), axis=1)
+    return figures, pull
+
+
+def _removals(model: Model, sets: Sets) -> Iterator[tuple[Index, Floats, Floats]]:
+    """Leave each object out of its set: which sets, their utilities (n, m) and what j changes for i (n, i, j)."""
+    whole, rounding = utilities_of(model, sets)
+    for chosen, rows in sets.by_size():
+        m = rows.shape[1]
+        if m < 3:
+            continue
+        rest = np.array([np.delete(np.arange(m), j) for j in range(m)])  # (m, m - 1)
+        step = max(1, _CHUNK // (m * m * sets.n_features))
+        for begin in range(0, len(chosen), step):
+            some, mine = chosen[begin : begin + step], rows[begin : begin + step]
+            left = mine[:, rest].reshape(-1, m - 1)  # (n * m, m - 1): the rows of all that remain
+            owner = np.repeat(some, m)
+            at_once = max(1, _CHUNK // (m * sets.n_features))
+            without = np.concatenate(
+                [
+                    utilities_of(model, _pick(sets, left[k : k + at_once], owner[k : k + at_once]))[0]
+                    for k in range(0, len(left), at_once)
+                ]
+            ).reshape(len(some), m, m - 1)
+            changes = np.full((len(some), m, m), np.nan)
+            changes[:, rest, np.arange(m)[:, None]] = whole[mine][:, rest] - without
+            largest = np.abs(whole[mine]).max(1)[:, None, None]
+            changes[np.abs(changes) <= rounding * largest] = 0.0
+            yield some, whole[mine], changes
+
+
+def _pick(sets: Sets, rows: Index, owner: Index) -> Sets:
+    offsets = np.arange(len(rows) + 1) * rows.shape[1]
+    situation = None if sets.situation is None else sets.situation[owner]
+    return Sets(sets.objects[rows.ravel()], offsets, None, situation)
+
+
+def _centred(changes: Floats) -> Floats:
+    return np.asarray(changes - np.nanmean(changes, axis=1, keepdims=True))
+
+
+def _chances(model: Model, utilities: Floats) -> Floats:
+    """Return the probabilities of being chosen along axis 1; NaN for who isn't there."""
+    task = getattr(model, "task", None)
+    if isinstance(task, SubsetChoice):
+        return np.asarray(expit(utilities))
+    outside = bool(getattr(task, "outside", False))
+    highest = np.nanmax(utilities, axis=1, keepdims=True)
+    highest = np.maximum(highest, 0.0) if outside else highest
+    powers = np.exp(utilities - highest)
+    nothing = np.exp(-highest) if outside else 0.0
+    return np.asarray(powers / (np.nansum(powers, axis=1, keepdims=True) + nothing))
+
+
+def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
+    """Return packed utilities, and how large a change must be, beside them, not to be rounding."""
+    scores = np.asarray(model.predict_scores(sets))
+    if scores.shape != (len(sets.objects),):
+        raise ShapeError(
+            f"predict_scores must give one utility for each of the {len(sets.objects)} objects of Sets; "
+            f"it gave shape {scores.shape}."
+        )
+    if not np.isfinite(scores).all():
+        raise DataError("predict_scores must give finite utilities; some are NaN or infinite.")
+    exact = scores.dtype if scores.dtype.kind == "f" else np.float64
+    return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)
+
+
+def _of_three(sets: AnySets, least: int | None = None) -> Sets:
+    """See that all sets, or so many at least, have three objects: who leaves, and a pair that stays."""
+    given = Sets.of(sets)
+    large = given.sizes >= 3
+    if large.sum() < (len(given) if least is None else least):
+        raise DataError(
+            f"Sets of at least three objects are needed, one to leave and two to stay; got {given!r}."
+        )
+    return given
+
+
+# --- everything at once ---------------------------------------------------------------------------
+
+
+def effects_report(
+    model: Model,
+    sets: AnySets,
+    *,
+    groups: ArrayLike | None = None,
+    most_sets: int = 500,
+    level: float = 0.05,
+    draws: int = 199,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """Return what company does to a model on these sets, ready for JSON.
+
+    Parameters
+    ----------
+    groups : one label a set; sets of one label are resampled together
+    most_sets : look at so many sets, drawn at random, for the figures of the model
+    level : what the intervals leave out
+    draws : of the test of the choices themselves (or the first places of rankings), on all sets; 0 for no test
+    random_state : seeds both
+
+    Returns
+    -------
+    dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount" (value, interval, n each);
+    "strongest", the objects that move the others most; "matrix", the influences in the set of the first of them,
+    where it is not too large; "context_test", None where the targets name no choice.
+    """
+    check_number("most_sets", most_sets, least=1, whole=True)
+    check_number("level", level, above=0, below=1)
+    check_number("draws", draws, least=0, whole=True)
+    check_number("random_state", random_state, least=0, whole=True)
+    given = _of_three(sets, least=1)
+    telling = np.flatnonzero(given.sizes >= 3)
+    if len(telling) > most_sets:
+        drawn = np.random.default_rng(random_state).choice(len(telling), most_sets, replace=False)
+        telling = telling[np.sort(drawn)]
+    seen = given[telling]
+    figures, pull = _measure(model, seen)
+    labels = None if groups is None else labels_of(groups, len(given))[telling]
+    strongest = []
+    for row in np.argsort(-pull, kind="stable")[:_SHOWN]:
+        i = int(np.searchsorted(seen.offsets, row, side="right")) - 1
+        strongest.append(
+            {"set": int(telling[i]), "place": int(row - seen.offsets[i]), "moves": float(pull[row])}
+        )
+    tested = _choices(given) if draws else None
+    return {
+        "model": " ".join(repr(model).split()),
+        "sets": len(given),
+        "sets_seen": len(seen),
+        "smallest": int(seen.sizes.min()),
+        "largest": int(seen.sizes.max()),
+        "level": level,
+        **{name: Estimate(values, labels).to_json(level) for name, values in figures.items()},
+        "strongest": strongest,
+        "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
+        "context_test": None if tested is None else _tested(tested, draws, random_state),
+    }
+
+
+def _choices(sets: Sets) -> Sets | None:
+    """Return who came first as the choice, in the sets that name one such object."""
+    if sets.targets is None:
+        return None
+    first = sets.targets == 0
+    telling = (np.add.reduceat(first, sets.offsets[:-1], dtype=np.int64) == 1) & (sets.sizes > 1)
+    return sets.with_targets(np.where(first, 0.0, 1.0))[telling] if telling.any() else None
+
+
+def _tested(sets: Sets, draws: int, random_state: int) -> dict[str, Any]:
+    try:
+        return dict(vars(context_test(sets, draws=draws, random_state=random_state)))
+    except DataError as error:
+        return {"failed": str(error)}
+
+
+def _shown_matrix(model: Model, one: Sets) -> list[list[float | None]] | None:
+    if one.uniform_size is None or one.uniform_size > _LARGEST_SHOWN:
+        return None
+    matrix = influence_matrix(model, one)[0]
+    return [[None if np.isnan(entry) else float(entry) for entry in row] for row in matrix]

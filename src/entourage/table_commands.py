@@ -1,0 +1,541 @@
+"""The commands on tables: fit, predict, evaluate, info, tune, compare and effects; see :mod:`entourage.cli`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+from rich.text import Text
+
+from entourage.errors import UserError
+from entourage.files import check_output
+
+__all__ = ["COMMANDS"]
+
+SetId = Annotated[str, typer.Option("--set-id", help="The column that says which set a row belongs to.")]
+Target = Annotated[str, typer.Option("--target", help="The column to learn: ranks, relevances or choices.")]
+TargetKind = Annotated[
+    str,
+    typer.Option(
+        "--target-kind",
+        help="rank (smaller is better), relevance (larger is better), choice (1 for the chosen row of a set, else "
+        "0) or subset (1 for every chosen row).",
+    ),
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option("--feature", help="A feature column; may be given again. By default all others."),
+]
+Situation = Annotated[
+    list[str] | None,
+    typer.Option("--situation", help="A column that is the same for a whole set, such as a user's age."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", help="A column that is no feature (a name, something known only later)."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps of a net; by default 4,000.")]
+TablePath = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or svmlight; .gz, .bz2, .xz, .zst too.")
+]
+ModelPath = Annotated[Path, typer.Argument(help="A model file.")]
+
+
+def own_memory() -> float:
+    """Return the megabytes this process holds beside mapped files, which the system can take back."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+    except (OSError, IndexError, ValueError):  # not Linux
+        return float("nan")
+
+
+def _settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {"device": device, "random_state": seed}
+    return settings if steps is None else settings | {"steps": steps}
+
+
+def _load_training(
+    table: Path,
+    set_id: str,
+    target: str,
+    kind: str,
+    feature: list[str] | None,
+    situation: list[str] | None,
+    ignore: list[str] | None,
+    group: str | None,
+    *,
+    codes: bool = True,
+) -> tuple[Any, Any, Any, Any]:
+    """Read a table for training: the frame, its encoder, the packed sets, and the group of each set."""
+    from entourage.data.table_files import read_table
+    from entourage.data.tables import TableEncoder, groups_of
+
+    frame = read_table(table)
+    encoder = TableEncoder.fit(
+        frame,
+        set_id=set_id,
+        target=target,
+        target_kind=kind,
+        features=feature,
+        situation=situation,
+        ignore=[*(ignore or []), *([] if group is None or group == set_id else [group])],
+        codes=codes,
+    )
+    packed = encoder(frame)
+    return frame, encoder, packed, None if group is None else groups_of(frame, packed, group)
+
+
+def fit(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
+    target_kind: TargetKind = "rank",
+    model: Annotated[
+        str, typer.Option(help="context_free, fate, feta, set_attention, or auto: the best of them.")
+    ] = "auto",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    budget: Annotated[float, typer.Option(min=0, help="Seconds in which auto begins with candidates.")] = 300,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="With choices: in some sets nothing was chosen.")
+    ] = False,
+    steps: Steps = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    on_disk: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder in which to lay out the features of a Parquet table that is larger than memory; "
+            "the rows of a set must stand together."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn to rank or to choose from a long table: one row an object, a column for its set, features, a target.
+
+    Numbers, booleans and text can be features; missing values are filled in and marked, text becomes one column for
+    each level. All of that is kept in the model file, so that [bold]entourage predict[/bold] takes tables of the same
+    form. Rows of a set need not stand together. Example:
+
+    entourage fit races.csv --set-id race --target place -o races.entourage
+    """
+    from entourage.automatic import choose_net, estimator_for
+    from entourage.tabular import fit_on_disk, fit_table
+
+    check_output(out)
+    console = Console(stderr=as_json)
+    if outside and target_kind != "choice":
+        raise UserError("--outside is about choices of one: it goes with --target-kind choice.")
+    extra: dict[str, Any] = {"outside": True} if outside else {}
+    if on_disk is not None:
+        if model == "auto":
+            raise UserError(
+                "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
+            )
+        ranker = estimator_for(
+            model,
+            target_kind,
+            **_settings(device, seed, steps),
+            **extra,
+            verbose=Console(stderr=True).is_terminal,
+        )
+        with Progress(console=Console(stderr=True)) as bar:
+            line = bar.add_task("laying out", total=None)
+            sets = fit_on_disk(
+                table,
+                on_disk,
+                ranker,
+                lambda done, total: bar.update(line, completed=done, total=total),
+                set_id=set_id,
+                target=target,
+                target_kind=target_kind,
+                features=feature,
+                situation=situation,
+                ignore=ignore,
+                codes=True,
+            )
+        ranker.set_params(verbose=False).save(out)
+        size = sum(file.stat().st_size for file in on_disk.iterdir())
+        console.print(
+            f"{model}, learnt from {len(sets):,} sets of {len(sets.objects):,} objects; {size / 1e6:,.0f} MB on "
+            f"disk, {own_memory():,.0f} MB of memory of its own at the end"
+        )
+        console.print(f"Model: {out}", soft_wrap=True)
+        return
+    frame, encoder, packed, _ = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, None
+    )
+    settings = (
+        _settings(device, seed, steps)
+        | extra
+        | {
+            "verbose": Console(stderr=True).is_terminal,
+            "categories": encoder.categories or None,
+        }
+    )
+    tried = []
+    if model == "auto":
+        found = choose_net(
+            packed.sets,
+            lambda name: estimator_for(name, target_kind, **settings),
+            seconds=budget,
+            on_try=lambda t: console.print(f"{t.name}: {t.score:.4f} on held-out sets, {t.seconds:.0f} s"),
+        )
+        tried = [vars(t) for t in found]
+        model = found[0].name
+    ranker = estimator_for(model, target_kind, **settings)
+    fit_table(frame, encoder, ranker)
+    ranker.set_params(verbose=False).save(out)
+    result = {
+        "model": model,
+        "file": str(out),
+        "sets": len(packed.sets),
+        "objects": len(packed.sets.objects),
+        "features": packed.sets.n_features,
+        "held_out_score": ranker.best_score_,
+        "tried": tried,
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    score = (
+        ""
+        if ranker.best_score_ is None
+        else f"; {ranker.task.criterion_words} {ranker.best_score_:.4f} on held-out sets"
+    )
+    console.print(
+        f"{model}, learnt from {len(packed.sets):,} sets of {len(packed.sets.objects):,} objects{score}"
+    )
+    console.print(f"Model: {out}", soft_wrap=True)
+
+
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The table to write; its extension says how.")],
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came.
+
+    A model of choices adds probability, too; one of choices of some adds chosen (1 or 0) instead of rank.
+
+    From Parquet to Parquet, where the rows of a set stand together, a stretch of rows is in memory at a time; other
+    tables are read whole.
+    """
+    from entourage import load
+    from entourage.data.table_files import kind_of, read_table, write_table
+    from entourage.tabular import encoder_of, predict_stream, predict_table
+
+    check_output(out)
+    fitted = load(model).set_params(device=device)
+    encoder_of(fitted, model)
+    rows = None
+    if table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            line = bar.add_task("predicting", total=None)
+            rows = predict_stream(
+                fitted, table, out, lambda done, total: bar.update(line, completed=done, total=total)
+            )
+    if rows is None:
+        fitted.set_params(verbose=Console(stderr=True).is_terminal)
+        predicted = predict_table(fitted, read_table(table))
+        write_table(out, predicted)
+        rows = predicted.num_rows
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "rows": rows}))
+    else:
+        Console().print(f"{rows:,} rows: {out}", soft_wrap=True)
+
+
+def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_json: AsJson = False) -> None:
+    """Judge a model on a table that has its target: all metrics, and 0/1-ranking accuracy by set size."""
+    from entourage import load
+    from entourage.data.table_files import read_table
+    from entourage.tabular import encoder_of, evaluate_table
+
+    fitted = load(model).set_params(device=device, verbose=Console(stderr=True).is_terminal)
+    encoder_of(fitted, model)
+    result = evaluate_table(fitted, read_table(table))
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    console = Console()
+    console.print(f"{result['sets']:,} sets, {result['objects']:,} objects")
+    for name, value in result["metrics"].items():
+        console.print(f"{name:<26} {'–' if value is None else f'{value:.4f}'}")
+
+
+def info(model: ModelPath, as_json: AsJson = False) -> None:
+    """Say what a model file holds: net, settings, columns, versions, and how training went."""
+    from entourage import model_file
+
+    content, tensors = model_file.read(model, "model")
+    net, fitted, table = content["net"], content["fitted"], content.get("table")
+    numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
+    if as_json:
+        typer.echo(
+            json.dumps({key: content[key] for key in content if key != "fitted"} | {"numbers": numbers})
+        )
+        return
+    console = Console()
+    lines = {
+        "estimator": content["estimator"],
+        "net": f"{net['name']} {net['params']}",
+        "numbers in the net": f"{numbers:,}",
+        "loss": content["params"]["loss"],
+        "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
+        "held-out score": "–" if fitted["best_score"] is None else f"{fitted['best_score']:.4f}",
+        "versions": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
+    }
+    if table is not None:
+        lines["set id"] = table["set_id"]
+        lines["target"] = f"{table['target']} ({table['target_kind']})"
+        lines["columns"] = ", ".join(f"{c['name']} ({c['kind']})" for c in table["columns"])
+    for name, value in lines.items():
+        console.print(Text.assemble((f"{name:<20}", "bold"), str(value)), soft_wrap=True)
+
+
+def tune(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")],
+    target_kind: TargetKind = "rank",
+    model: Annotated[str, typer.Option(help="context_free, fate, feta or set_attention.")] = "fate",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    group: Group = None,
+    trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
+    folds: Annotated[int, typer.Option(min=1, help="Inner folds; 1: a fifth is held out once.")] = 3,
+    workers: Annotated[int, typer.Option(min=1, help="Trials side by side, of one thread each.")] = 1,
+    study: Annotated[
+        Path | None, typer.Option(help="Where the search is kept; by default beside the model.")
+    ] = None,
+    steps: Steps = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the best settings of a net on inner folds, then learn with them from the whole table.
+
+    The search is kept on disk: started again with the same table and settings, it goes on where it was.
+    """
+    from entourage.automatic import estimator_for
+    from entourage.tabular import fit_table
+    from entourage.tuning import tune as search
+
+    check_output(out)
+    frame, encoder, packed, groups = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, group
+    )
+    ranker = estimator_for(
+        model, target_kind, **_settings(device, seed, steps), categories=encoder.categories or None
+    )
+    terminal = Console(stderr=True).is_terminal
+    found = search(
+        ranker,
+        packed.sets,
+        trials=trials,
+        seconds=seconds,
+        folds=folds,
+        groups=groups,
+        workers=workers,
+        study=out.with_name(f"{out.name}.study") if study is None else study,
+        name=model,
+        random_state=seed,
+        progress=terminal,
+    )
+    ranker.set_params(**found.params, verbose=terminal)
+    fit_table(frame, encoder, ranker)
+    ranker.set_params(verbose=False).save(out)
+    if as_json:
+        content = {"score": found.score, "params": found.params, "trials": found.trials, "file": str(out)}
+        typer.echo(json.dumps(content))
+        return
+    console = Console()
+    first = found.trials[0]["score"] if found.trials else None
+    before = "" if first is None else f" (the defaults: {first:.4f})"
+    console.print(f"Inner folds: {ranker.task.words} {found.score:.4f}{before}, {len(found.trials)} trials")
+    console.print(", ".join(f"{name}={value}" for name, value in found.params.items()), soft_wrap=True)
+    console.print(f"Model: {out}", soft_wrap=True)
+
+
+def compare(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    target_kind: TargetKind = "rank",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    group: Group = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What models are chosen and compared by: by default ranking_accuracy, for choices log_likelihood, for "
+            "choices of some f1."
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Outer folds, which judge.")] = 5,
+    inner: Annotated[int, typer.Option(min=1, help="Inner folds, which choose; 1: one split.")] = 3,
+    level: Annotated[float, typer.Option(help="The level of the test.")] = 0.05,
+    steps: Steps = None,
+    workers: Annotated[int, typer.Option(min=1, help="Fits side by side, of one thread each.")] = 1,
+    device: Device = "auto",
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Say whether context matters in a table, and how much it is worth.
+
+    Models that score each object alone (linear, a net, LambdaMART) and models that see the whole set (FATE, FETA) are
+    cross-validated. In each fold the best of either kind is chosen by inner folds, without a look at the fold; the
+    difference on the fold's sets is the context gain, with an interval and a p-value. Example:
+
+    entourage compare races.csv --set-id race --target place --group season
+    """
+    from rich.table import Table
+
+    from entourage.comparison import compare as run
+    from entourage.comparison import default_candidates, verdict
+    from entourage.report import require_report
+
+    if report is not None:
+        require_report()
+        check_output(report)
+    frame, encoder, packed, groups = _load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
+    )
+    metric = metric or {"choice": "log_likelihood", "subset": "f1"}.get(target_kind, "ranking_accuracy")
+    beside = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}.get(target_kind, [])
+    candidates = default_candidates(len(packed.sets), target_kind)
+    for model, _ in candidates.values():
+        if "steps" in model.get_params():
+            model.set_params(device=device, **({} if steps is None else {"steps": steps}))
+    usual = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
+    metrics = list(dict.fromkeys([metric, *beside, *usual]))
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
+        line = bar.add_task("comparing", total=None)
+        result = run(
+            packed.sets,
+            candidates,
+            metrics=metrics,
+            metric=metric,
+            kind=target_kind,
+            folds=folds,
+            inner=inner,
+            groups=groups,
+            level=level,
+            workers=workers,
+            random_state=seed,
+            on_row=lambda row: bar.update(line, advance=1, total=row["fits"], description=row["candidate"]),
+        )
+    if report is not None:
+        from entourage.comparison_report import write_comparison
+
+        write_comparison(
+            report, result, candidates, frame, packed, encoder, title=f"Does context matter? {table.name}"
+        )
+    if as_json:
+        typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
+        return
+    console = Console()
+    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    shown.add_column("model", no_wrap=True)
+    shown.add_column("kind", no_wrap=True)
+    for name in metrics[:2]:
+        shown.add_column(name, justify="right")
+    for model_name, means in result.means.items():
+        cells = []
+        for name in metrics[:2]:
+            low, high = result.intervals[model_name][name]
+            cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
+        shown.add_row(model_name, result.kinds[model_name], *cells)
+    console.print(shown)
+    console.print(verdict(result))
+    if report is not None:
+        console.print(f"Report: {report}", soft_wrap=True)
+
+
+def effects(
+    model: ModelPath,
+    table: TablePath,
+    most_sets: Annotated[int, typer.Option(min=1, help="Look at so many sets, drawn at random.")] = 500,
+    draws: Annotated[
+        int, typer.Option(min=0, help="Of the test for context in the choices themselves; 0: no test.")
+    ] = 199,
+    level: Annotated[float, typer.Option(help="What the intervals leave out.")] = 0.05,
+    device: Device = "auto",
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Say what company does to a model: whose presence moves whom, and how far from independence it is.
+
+    How often a pair turns round when a third object leaves, by how much log-odds move (independence of irrelevant
+    alternatives), how often an object is chosen more because another joins (regularity), each with an interval. Where
+    the table has its target, also a test of the choices themselves, without the model. Example:
+
+    entourage effects trips.entourage trips.csv
+    """
+    from entourage import load
+    from entourage.data.table_files import read_table
+    from entourage.effects import effects_report
+    from entourage.effects_page import EFFECTS, interval, write_effects
+    from entourage.report import require_report
+    from entourage.tabular import encoder_of
+
+    if report is not None:
+        require_report()
+        check_output(report)
+    fitted = load(model).set_params(device=device)
+    encoder = encoder_of(fitted, model)
+    frame = read_table(table)
+    known = encoder.target is not None and encoder.target in arrow_columns(frame)
+    sets = encoder(frame, with_target=known).sets
+    found = effects_report(fitted, sets, most_sets=most_sets, draws=draws, level=level, random_state=seed)
+    if report is not None:
+        write_effects(report, found, title=f"What company does: {model.name} on {table.name}")
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    console = Console()
+    console.print(f"{found['sets_seen']:,} of {found['sets']:,} sets")
+    for name, words in EFFECTS.items():
+        console.print(f"{words}: {found[name]['value']:.4f}, {interval(found[name])}", soft_wrap=True)
+    tested = found["context_test"]
+    if tested is not None and "failed" not in tested:
+        console.print(
+            f"Choices themselves: likelihood ratio {tested['statistic']:.1f} on {tested['degrees']} degrees of "
+            f"freedom, p = {tested['p_value']:.3g} (calibrated by simulation)"
+        )
+    elif tested is not None:
+        console.print(f"Choices themselves: not tested. {tested['failed']}")
+    if report is not None:
+        console.print(f"Report: {report}", soft_wrap=True)
+
+
+def arrow_columns(frame: Any) -> list[str]:
+    """Return the names of the columns of a table."""
+    from entourage.data.tables import arrow_table
+
+    return list(arrow_table(frame).column_names)
+
+
+COMMANDS: list[Callable[..., None]] = [fit, predict, evaluate, info, tune, compare, effects]
