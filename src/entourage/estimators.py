@@ -161,7 +161,8 @@ class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together
         super()._finish(start, outcome)
         self.threshold_ = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
         if self.threshold == "held-out" and start.held_out is not None:
-            self.threshold_ = self.task.best_threshold(start.held_out, self._checked_scores(start.held_out))
+            held_out = start.sets[start.held_out]
+            self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out))
         return self
 
     def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:

@@ -263,7 +263,7 @@ class SetEstimator(SetPredictor):
             data=data,
             plan=self._plan(data, seed, scorer),
             judge=None if held_out is None else self._judge(standardise(sets[held_out]), device),
-            held_out=None if held_out is None else sets[held_out],
+            held_out=held_out,
         )
 
     def _finish(self, start: "_Start", outcome: Outcome) -> Self:
@@ -615,4 +615,4 @@ class _Start:
     data: Resident
     plan: Plan
     judge: Judge | None
-    held_out: Sets | None
+    held_out: NDArray[np.int64] | None  # which sets these are
