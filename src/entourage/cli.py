@@ -19,7 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="""Entourage learns to rank objects in the company they keep.
+    help="""Entourage learns to rank objects, and to choose among them, in the company they keep.
 
 The utility of an object depends on which others are on offer: a decoy makes its neighbour shine, \
 an extreme option makes the middle one attractive. Start with [bold]entourage demo[/bold], which shows a \
