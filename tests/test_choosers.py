@@ -10,13 +10,15 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from typer.testing import CliRunner
 
-from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser, load
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser, load, spaces
+from entourage.baselines import RankSVM
 from entourage.cli import app
 from entourage.comparison import compare, default_candidates
 from entourage.data import Sets, make_medoid
-from entourage.errors import DataError, ParameterError
+from entourage.errors import CheckpointError, DataError, ParameterError, ShapeError
 from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss
 from entourage.tasks import Choice, SubsetChoice
+from entourage.tuning import nested_cross_validation
 
 X, RANKS = make_medoid(n_sets=300, n_objects=4, random_state=0)
 PLACES = RANKS.argmin(1)
@@ -194,6 +196,10 @@ def test_wrong_settings_are_refused():
         chooser(loss="hinge").fit(X, PLACES)
     with pytest.raises(ParameterError, match="held-out"):
         SubsetChooser(threshold="best", **QUICK).fit(X, SOME)
+    with pytest.raises(ParameterError, match="subset_size is for rankings"):
+        chooser(subset_size=2).fit(X, PLACES)
+    with pytest.raises(ShapeError, match="for each of 300 sets"):
+        chooser().fit(X, PLACES[:-1])
     with pytest.raises(DataError, match="Rankings are for Ranker"):
         chooser().fit(Sets.of(X, RANKS))
 
@@ -267,3 +273,40 @@ def test_what_company_does_through_the_command_line(with_target, tmp_path):
         run("effects", model, tmp_path / "offers.csv", "--draws", 0, "--report", page, "--json")
     )
     assert 0 < found["reversal_rate"]["value"] < 1
+
+
+def test_a_threshold_of_ones_own_counts_at_once():
+    model = SubsetChooser(FATE(width=8), threshold=50.0, **QUICK).partial_fit(X, SOME)
+    assert not model.predict(X).any()
+    fitted = SubsetChooser(FATE(width=8), **QUICK).fit(X, SOME)
+    assert not fitted.set_params(threshold=50.0).predict(X).any()
+
+
+def test_a_checkpoint_of_another_task_is_refused(tmp_path):
+    chooser(checkpoint=tmp_path).fit(X, PLACES)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        chooser(checkpoint=tmp_path, outside=True).fit(X, PLACES)
+
+
+def test_rankers_can_be_judged_on_choices():
+    sets = Sets.of(X[:90], 1.0 - SOME[:90])
+    candidates = {
+        "svm": (RankSVM(), "context-free"),
+        "FATE": (SubsetChooser(FATE(width=8), **QUICK | {"steps": 20}), "context"),
+    }
+    result = compare(sets, candidates, kind="subset", metric="f1", metrics=[], folds=2, resamples=50)
+    assert 0 <= result.means["svm"]["f1"] <= 1
+
+
+def test_nested_cross_validation_of_choosers():
+    pytest.importorskip("optuna")
+    folds = nested_cross_validation(
+        SubsetChooser(FATE(width=16), **QUICK),
+        X,
+        SOME,
+        outer=2,
+        folds=1,
+        trials=1,
+        space={"steps": spaces.Choice((150,))},
+    )
+    assert np.mean([np.nanmean(fold.per_set) for fold in folds]) > 0.6

@@ -118,7 +118,7 @@ def compare(
     candidates : by name, an estimator and its kind, "context-free" or "context"; optional
         By default :func:`default_candidates`. Every fit is of a clone with a seed of its own, drawn from
         ``random_state``.
-    metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS`
+    metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS` or of the task
     metric : the one by which candidates are chosen and the context gain is measured
     kind : what targets are, "rank", "choice" or "subset" (:data:`entourage.tasks.TASKS`)
     folds : how many outer folds, each of which is judged by models that have not seen it
@@ -187,7 +187,7 @@ def compare(
         jobs += [_Job(name, i, None, train, test) for name in candidates]
         parts = _inner_folds(train, labels, inner, random_state + 1 + i) if open_choices else []
         jobs += [_Job(name, i, j, *part) for name in open_choices for j, part in enumerate(parts)]
-    bench = _Bench(kept, dict(candidates), tuple(names), random_state)
+    bench = _Bench(kept, dict(candidates), tuple(names), random_state, kind)
     judged: dict[tuple[str, int, int | None], _Judged] = {}
     for job, outcome in _run(bench, jobs, workers):
         judged[job.key] = outcome
@@ -314,7 +314,10 @@ def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPr
         return make(which, steps=steps, batch_size=batch_size)
 
     candidates: dict[str, tuple[SetPredictor, str]] = {
-        "linear": (net(ContextFree(depth=0)) if kind in choosers else RankSVM(), "context-free"),
+        "linear": (
+            net(ContextFree(depth=0)).set_params(learning_rate=0.05) if kind in choosers else RankSVM(),
+            "context-free",
+        ),
         "ContextFree": (net(ContextFree()), "context-free"),
         "FATE, alone": (net(Alone(FATE())), "context-free"),
         "FETA, alone": (net(Alone(FETA())), "context-free"),
@@ -417,6 +420,7 @@ class _Bench:
     candidates: dict[str, tuple[SetPredictor, str]]
     metrics: tuple[str, ...]
     random_state: int
+    kind: str
 
     def run(self, job: _Job) -> _Judged:
         begin = time.perf_counter()
@@ -432,7 +436,7 @@ class _Bench:
         except UserError as error:
             raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
         values = {name: np.full(len(test), np.nan) for name in self.metrics}
-        known = model.task.metrics
+        known = TASKS[self.kind].metrics | model.task.metrics  # its own first: a threshold counts
         for chosen, rows in test.by_size():
             for name in self.metrics:
                 truth = test.targets[rows]  # type: ignore[index]

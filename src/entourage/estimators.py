@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from entourage import model_file
-from entourage.errors import ParameterError, check_choice
+from entourage.errors import check_choice, check_number
 from entourage.losses import Loss, choice_loss
 from entourage.nets import NETS, Net
 from entourage.predictor import like
@@ -153,13 +153,18 @@ class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together
     @property
     def task(self) -> SubsetChoice:
         """What a target means."""
+        if not isinstance(self.threshold, str):
+            return SubsetChoice(threshold=float(self.threshold))
         return SubsetChoice(threshold=getattr(self, "threshold_", 0.0))
 
+    def _check_training_data(self, *arguments: Any) -> Any:
+        if self.threshold != "held-out":
+            check_number("threshold (unless it is 'held-out')", self.threshold)
+        return super()._check_training_data(*arguments)
+
     def _finish(self, start: Any, outcome: Outcome) -> Any:
-        if isinstance(self.threshold, str) and self.threshold != "held-out":
-            raise ParameterError(f'threshold must be a number or "held-out"; got {self.threshold!r}.')
         super()._finish(start, outcome)
-        self.threshold_ = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+        self.threshold_ = self.task.threshold if self.threshold != "held-out" else 0.0
         if self.threshold == "held-out" and start.held_out is not None:
             held_out = start.sets[start.held_out]
             self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out))

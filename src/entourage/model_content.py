@@ -27,7 +27,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{type(net).__name__}. Pickle the estimator instead."
         )
     params = model.get_params(deep=False)
-    params["loss"] = _loss_name(model.loss)
+    params["loss"] = _loss_name(model.loss, model.task.losses)
     if params["loss"] is None:
         warnings.warn(
             "A model file holds no code: the loss is left out. To train the loaded model further, give "
@@ -67,18 +67,18 @@ def members_of(scorer: Scorer) -> int:
     return scorer.members if isinstance(scorer, Stack) else 1
 
 
-def _loss_name(loss: str | Loss) -> str | None:
+def _loss_name(loss: str | Loss, among: dict[str, Loss]) -> str | None:
     if isinstance(loss, str):
         return loss
-    everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
-    return next((name for name, known in everything.items() if known is loss), None)
+    return next((name for name, known in among.items() if known is loss), None)
 
 
 def loss_identity(loss: Any) -> str:
     """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
     if isinstance(loss, functools.partial):
         return f"{loss_identity(loss.func)}({loss.args}, {loss.keywords})"
-    name = str(_loss_name(loss) or getattr(loss, "__qualname__", type(loss).__qualname__))
+    everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
+    name = str(_loss_name(loss, everything) or getattr(loss, "__qualname__", type(loss).__qualname__))
     code = getattr(loss, "__code__", None)
     return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
 

@@ -31,6 +31,7 @@ from entourage.nets.stack import Stack
 from entourage.predictor import SetPredictor, like
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
+from entourage.tasks import Ranking
 from entourage.training import Judge, Outcome, Plan, checkpoint_file, train
 
 __all__ = ["SetEstimator"]
@@ -409,6 +410,10 @@ class SetEstimator(SetPredictor):
         """Lay out what to train on: whole sets, or sub-sets of them."""
         if self.subset_size is None:
             return Resident(*args, **kwargs)
+        if not isinstance(self.task, Ranking) and self.task is not Ranking:
+            raise ParameterError(
+                "subset_size is for rankings: a sub-set without the chosen object would say that nothing was chosen."
+            )
         sizes = self.subset_size if isinstance(self.subset_size, Sequence) else [self.subset_size] * 2
         if len(sizes) != 2:
             raise ParameterError(
@@ -494,8 +499,9 @@ class SetEstimator(SetPredictor):
             content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
             digest.update(content)
         settings = [
+            type(self).__name__,
             repr(self.net),
-            loss_identity(self.loss),
+            loss_identity(self._loss()),
             self.validation,
             self.standardize,
             self.categories,
@@ -552,15 +558,16 @@ class SetEstimator(SetPredictor):
         arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
 
         With ``return_std`` also how far the members of an ensemble disagree: the standard deviation of the scores
-        they give an object, once each member's scores of a set have mean 0 (only differences mean anything).
+        they give an object, once each member's scores of a set have mean 0 where only differences mean anything.
         """
         if not return_std:
             return super().predict_scores(X, situation=situation)
         sets = Sets.of(X, None, situation)
         each = self._member_scores(sets)  # (members, objects)
         scores = like(X, sets, self._checked_scores(sets))
-        for _, rows in sets.by_size():
-            each[:, rows] -= each[:, rows].mean(2, keepdims=True)
+        if self.task.only_differences:
+            for _, rows in sets.by_size():
+                each[:, rows] -= each[:, rows].mean(2, keepdims=True)
         return scores, like(X, sets, each.std(0, ddof=1))
 
     def predict_pairs(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:

@@ -134,6 +134,7 @@ def fit(
     """
     from entourage.automatic import choose_net, estimator_for
     from entourage.tabular import fit_on_disk, fit_table
+    from entourage.tasks import TASKS
 
     check_output(out)
     console = Console(stderr=as_json)
@@ -192,7 +193,9 @@ def fit(
             packed.sets,
             lambda name: estimator_for(name, target_kind, **settings),
             seconds=budget,
-            on_try=lambda t: console.print(f"{t.name}: {t.score:.4f} on held-out sets, {t.seconds:.0f} s"),
+            on_try=lambda t: console.print(
+                f"{t.name}: {TASKS[target_kind].words} {t.score:.4f} on held-out sets, {t.seconds:.0f} s"
+            ),
         )
         tried = [vars(t) for t in found]
         model = found[0].name

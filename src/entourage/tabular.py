@@ -134,7 +134,9 @@ def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
     packed = encoder(frame)
     sets = packed.sets
     if not model.task.informative(sets).any():
-        raise DataError("No set of the table ranks two objects differently, so there is nothing to judge by.")
+        raise DataError(
+            "No set of the table says anything to judge by: its targets are all alike, or it is of one object."
+        )
     sets = model.task.check(sets)
     return judge(sets, model.predict_scores(sets), packed.grades, model.task.metrics)
 

@@ -19,7 +19,7 @@ from entourage.choice_metrics import (
     subset_accuracy,
     subset_log_likelihood,
 )
-from entourage.errors import DataError
+from entourage.errors import DataError, ShapeError
 from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
 from entourage.metrics import METRICS, Metric, ranking_accuracy
 from entourage.ranks import ranks_from_scores
@@ -32,6 +32,7 @@ class Ranking:
     """Targets are ranks: 0 = best, equal = tied, NaN or -1 = not ranked."""
 
     losses = LOSSES
+    only_differences = True  # whether a shift of all scores of a set means nothing
     metric: Metric = staticmethod(ranking_accuracy)
     criterion: Metric = staticmethod(ranking_accuracy)
     metrics = METRICS
@@ -92,6 +93,7 @@ class Choice:
 
     def __init__(self, *, outside: bool = False) -> None:
         self.outside = outside
+        self.only_differences = not outside
         self.metric: Metric = partial(choice_accuracy, outside=outside)
         self.criterion: Metric = partial(log_likelihood, outside=outside)
         self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion} | METRICS
@@ -104,6 +106,10 @@ class Choice:
         if not _is_flat(y, len(sets)):
             return _with_indicators(X, y, situation)
         places = np.asarray(y)
+        if places.shape != (len(sets),):
+            raise ShapeError(
+                f"y needs one place for each of {len(sets)} sets, or rows of 0 and 1; got {places.shape}."
+            )
         if (places != np.round(places)).any() or (places < -1).any() or (places >= sets.sizes).any():
             i = int(np.argmax((places != np.round(places)) | (places < -1) | (places >= sets.sizes)))
             raise DataError(
@@ -164,6 +170,7 @@ class SubsetChoice:
     """Some objects were chosen: they have rank 0, the others 1."""
 
     losses = SUBSET_LOSSES
+    only_differences = False
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
     criterion: Metric = staticmethod(subset_log_likelihood)
     nothing = "There is no object, so there is nothing to learn."

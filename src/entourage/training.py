@@ -527,9 +527,9 @@ class _Compiled:
             Exception
         ) as error:  # whatever a compiler may raise; what the loss raises comes again without it
             self.possible = False
+            reason = (str(error).strip() or repr(error)).splitlines()[0]
             warnings.warn(
-                f"This net and loss can't be compiled ({str(error).strip().splitlines()[0]}); training goes on "
-                "without, more slowly.",
+                f"This net and loss can't be compiled ({reason}); training goes on without, more slowly.",
                 stacklevel=2,
             )
             return None

@@ -183,7 +183,7 @@ def nested_cross_validation(
     [True, True]
     """
     metric = model.task.main if metric is None else metric
-    sets = model.task.check(Sets.of(X, y, situation))
+    sets = model.task.check(model.task.sets_of(X, y, situation))
     labels = None if groups is None else np.asarray(groups)
     results = []
     for i, (train, test) in enumerate(

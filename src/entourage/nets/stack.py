@@ -19,8 +19,8 @@ class Stack(Scorer):
     """An ensemble: its score is the mean of its members'.
 
     A small net keeps neither a GPU nor a core busy, most of a step being the cost of starting its kernels; so
-    in training one kernel serves all members. Where that can't be (the work depends on the values of the
-    features, or is too large to be done at once), one member comes after the other.
+    in training one kernel serves all members, and on a GPU they work side by side. Where that can't be (the work
+    depends on the values of the features, or is too large to be done at once), one member comes after the other.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
