@@ -116,3 +116,12 @@ def test_a_file_written_long_ago_still_predicts_the_same():
     expected = json.loads((folder / "fate.json").read_text())
     scores = load(folder / "fate.entourage").predict_scores(np.array(expected["objects"], dtype=np.float32))
     np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
+
+
+def test_a_file_whose_net_had_fewer_weights_is_a_clear_error(file, tmp_path):
+    content, tensors = model_file.read(file, "model")
+    gone = next(name for name in tensors if name.startswith("net."))
+    older = tmp_path / "older.entourage"
+    model_file.write(older, "model", content, {k: v for k, v in tensors.items() if k != gone})
+    with pytest.raises(ModelFileError, match="Fit the model again"):
+        load(older)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from entourage import model_file
-from entourage.errors import check_choice, check_number
+from entourage.errors import ModelFileError, check_choice, check_number
 from entourage.losses import Loss, choice_loss
 from entourage.nets import NETS, Net
 from entourage.predictor import like
@@ -214,6 +214,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     )
     seed = fitted["seed"]
     scorer = model._build(net, standardise, seed)
+    lacking = sorted(set(scorer.state_dict()) - set(outcome.weights))
+    if lacking:
+        raise ModelFileError(
+            f"{path} was written by an earlier Entourage, whose {type(net).__name__} had fewer weights: "
+            f"{', '.join(lacking[:3])} are missing. Fit the model again."
+        )
     model._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
     model.table_ = content.get("table")
     if "threshold" in fitted:
