@@ -228,14 +228,17 @@ def growth(device: torch.device) -> list[Row]:
     return rows
 
 
-def repetitions() -> Row:
+def repetitions(*, compile: bool) -> Row:
+    """Compiled ones are timed with their start-up, after one that fills torch's cache on disk."""
     for count in (1, 10):
-        seconds(FATE(), count, 50, "cuda")
+        seconds(FATE(), count, 50, "cuda", compile=compile)
     one, ten = (
-        statistics.median(seconds(FATE(), count, 4000, "cuda") for _ in range(2)) for count in (1, 10)
+        statistics.median(seconds(FATE(), count, 4000, "cuda", compile=compile) for _ in range(3))
+        for count in (1, 10)
     )
     return {
         "what": "ten repetitions of FATE on medoid together, against one (4,000 steps of 256 sets)",
+        "compiled": compile,
         "one_s": round(one, 2),
         "ten_s": round(ten, 2),
         "ratio": round(ten / one, 2),
@@ -274,7 +277,8 @@ def main() -> None:
         keep(training_step(SetAttention(), "hinge", members=members))
     keep(*pair_scoring(device))
     keep(*growth(device))
-    keep(repetitions())
+    for compile in (False, True):
+        keep(repetitions(compile=compile))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from entourage.together import fit_together
 RESULTS = Path(__file__).parent / "results"
 
 
-def seconds(net, count: int, steps: int, device: str) -> float:
+def seconds(net, count: int, steps: int, device: str, **settings) -> float:
     """Time one fit of ``count`` models, their data made before."""
     data = [make_medoid(10_000, random_state=seed) for seed in range(count)]
-    models = [Ranker(net, steps=steps, device=device, random_state=seed) for seed in range(count)]
+    models = [Ranker(net, steps=steps, device=device, random_state=seed, **settings) for seed in range(count)]
     start = time.perf_counter()
     fit_together(models, data)
     return time.perf_counter() - start

@@ -70,9 +70,10 @@ def test_an_interrupted_run_goes_on(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch says of itself while it compiles
-def test_compiled_steps_end_close_to_plain_ones():
-    compiled = fit(FATE(width=16), (X, RANKS), compile=True)
-    plain = fit(FATE(width=16), (X, RANKS))
+@pytest.mark.parametrize("settings", [{}, {"members": 3}], ids=["one", "ensemble"])
+def test_compiled_steps_end_close_to_plain_ones(settings):
+    compiled = fit(FATE(width=16), (X, RANKS), compile=True, **settings)
+    plain = fit(FATE(width=16), (X, RANKS), **settings)
     np.testing.assert_allclose(compiled.predict_scores(X), plain.predict_scores(X), rtol=0.05, atol=0.05)
 
 

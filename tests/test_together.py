@@ -135,3 +135,25 @@ def test_other_shapes_and_losses_of_one_number_are_refused():
 
     with pytest.raises(ParameterError, match="when nets are trained together"):
         fit_together(rankers(FATE(width=4), loss=functools.partial(mean_loss)), DATA)
+
+
+def test_compiled_steps_of_several_nets_are_of_full_batches_alone(monkeypatch):
+    shapes = []
+
+    def look(function, **options):
+        def run(*inputs):
+            shapes.append(inputs[0].shape[:2])
+            return function(*inputs)
+
+        return run
+
+    data = [make_medoid(n_sets=100, random_state=seed) for seed in range(3)]
+    settings = {"steps": 4, "batch_size": 64, "validation": 0}
+    plain = [Ranker(FATE(width=8), random_state=seed, **settings) for seed in range(3)]
+    fit_together(plain, data)
+    monkeypatch.setattr(torch, "compile", look)
+    compiled = [Ranker(FATE(width=8), random_state=seed, compile=True, **settings) for seed in range(3)]
+    fit_together(compiled, data)
+    assert shapes == [(3, 64)] * 2
+    for one, other in zip(plain, compiled, strict=True):
+        np.testing.assert_array_equal(one.predict_scores(data[0][0]), other.predict_scores(data[0][0]))

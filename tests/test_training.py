@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from entourage import FATE, FETA, ContextFree, Ranker
+from entourage import FATE, FETA, ContextFree, Ranker, SetAttention
 from entourage.batching import Resident, predict_packed
 from entourage.data import Sets, make_medoid
 from entourage.errors import CheckpointError, ParameterError, TrainingError
@@ -364,7 +364,7 @@ def test_compiled_steps_are_of_full_batches_alone(monkeypatch):
     ("settings", "words"),
     [
         ({"compile": "yes"}, 'True, False or "auto"'),
-        ({"compile": True, "members": 2}, "one net without dropout"),
+        ({"compile": True, "net": SetAttention(width=8, dropout=0.1)}, "nets without dropout"),
         ({"compile": True, "subset_size": 3}, "on whole sets"),
     ],
 )

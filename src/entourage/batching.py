@@ -158,19 +158,20 @@ class Resident:
     def n_batches(self, batch_size: int) -> int:
         """How many batches an epoch has."""
         if self.uniform_size is not None:
-            return -(-len(self) // self._sets_in_batch(batch_size))
+            return -(-len(self) // self.sets_in_batch(batch_size))
         return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, max_pairs=BATCH_PAIRS))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
         """Part the sets into shuffled batches."""
         if self.uniform_size is not None:
             order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
-            return list(torch.split(order, self._sets_in_batch(batch_size)))
+            return list(torch.split(order, self.sets_in_batch(batch_size)))
         plan = plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, max_pairs=BATCH_PAIRS, rng=rng)
         return [torch.from_numpy(chosen).to(self.home) for chosen in plan]
 
-    def _sets_in_batch(self, batch_size: int) -> int:
-        return _most_sets(batch_size, self.uniform_size or 1)
+    def sets_in_batch(self, batch_size: int) -> int:
+        """How many sets of one size go into a batch."""
+        return min(len(self), _most_sets(batch_size, self.uniform_size or 1))
 
 
 class SubsetResident(Resident):

@@ -471,8 +471,7 @@ class SetEstimator(SetPredictor):
 
     def _compiles(self, data: Resident, steps: int, scorer: Scorer) -> bool:
         can = (
-            self.members == 1
-            and scorer.stackable
+            scorer.stackable
             and not scorer.drops_out
             and data.uniform_size is not None
             and self.subset_size is None
@@ -483,7 +482,7 @@ class SetEstimator(SetPredictor):
             raise ParameterError(f'compile must be True, False or "auto"; got {self.compile!r}.')
         if self.compile and not can:
             raise ParameterError(
-                "compile=True is for one net without dropout, whose work depends on shapes alone, on whole sets of one "
+                "compile=True is for nets without dropout, whose work depends on shapes alone, on whole sets of one "
                 'size. Leave it at "auto".'
             )
         return self.compile

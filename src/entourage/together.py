@@ -84,6 +84,10 @@ class _StackedData:
         self.members = torch.arange(len(data), device=self.home)[:, None]
         self.gathers_by_index = data[0].gathers_by_index
 
+    def sets_in_batch(self, batch_size: int) -> int:
+        """How many sets of each member go into a batch."""
+        return self.each[0].sets_in_batch(batch_size)
+
     def n_batches(self, batch_size: int) -> int:
         """How many batches an epoch has."""
         return self.each[0].n_batches(batch_size)
@@ -119,8 +123,8 @@ class _RunTogether(Run):
         ]
         self.judges = evaluate
 
-    def scores(self, batch: Batch) -> Tensor:
-        return self.scorer.each(batch.objects).flatten(0, 1)  # type: ignore[operator,no-any-return]
+    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
+        return self.scorer.each(objects).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
     def epoch(self, epoch: int) -> list[Tensor]:
         parts = [run.epoch(epoch) for run in self.each]

@@ -9,12 +9,10 @@ import copy
 import hashlib
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,7 +25,7 @@ from torch import Tensor
 from entourage import model_file
 from entourage.batching import Batch, Resident, autocast, predict_packed
 from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
-from entourage.graphs import StepGraphs
+from entourage.graphs import CompiledLoss, StepGraphs
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
@@ -227,7 +225,8 @@ class Run:
             self.graphs = StepGraphs(self.recorded_work, forget, data.device, self.generator)
             if not scorer.stackable:
                 self.graphs.give_up("what it computes depends on the values of the features")
-        self.compiled = _Compiled(self) if plan.compile else None
+        self.compiled = CompiledLoss(self.scored_loss) if plan.compile else None
+        self.full = self.members * data.sets_in_batch(plan.batch_size)
         self.step = 0
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
@@ -337,17 +336,22 @@ class Run:
 
     def values(self, batch: Batch) -> Tensor:
         """Return the loss of each set of a batch."""
-        if self.compiled is not None and len(batch.there) == self.compiled.sets:
-            value = self.compiled(batch)
+        inputs = batch.objects, batch.mask, batch.targets, batch.there
+        if self.compiled is not None and len(batch.there) == self.full:
+            value = self.compiled(*inputs)
             if value is not None:
                 return value
-        with autocast(self.data.device, self.plan.precision):
-            scores = self.scores(batch)
-        return self.loss(scores.float(), batch.targets, batch.there)  # type: ignore[arg-type]
+        return self.scored_loss(*inputs)  # type: ignore[arg-type]
 
-    def scores(self, batch: Batch) -> Tensor:
+    def scored_loss(self, objects: Tensor, mask: Tensor | None, targets: Tensor, there: Tensor) -> Tensor:
+        """Score the sets, and return the loss of each."""
+        with autocast(self.data.device, self.plan.precision):
+            scores = self.scores(objects, mask)
+        return self.loss(scores.float(), targets, there)
+
+    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         """Score a batch: ``(n, m)``, or ``(members n, m)``."""
-        scores: Tensor = self.scorer(batch.objects, batch.mask)
+        scores: Tensor = self.scorer(objects, mask)
         return scores
 
     def clip(self, most: float) -> None:
@@ -356,7 +360,7 @@ class Run:
             torch.nn.utils.clip_grad_norm_(self.parameters, most)
             return
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norms = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (members,)
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)  # (members,)
         factors = (most / (norms + 1e-6)).clamp(max=1.0)
         for g in gradients:
             g.mul_(factors.view(-1, *[1] * (g.ndim - 1)))
@@ -397,7 +401,7 @@ class Run:
     def check_scores(self, batch: Batch) -> None:
         """See that the last step has not left weights behind that score no numbers."""
         self.scorer.eval()
-        if not self.scores(batch).isfinite().all():
+        if not self.scores(batch.objects, batch.mask).isfinite().all():
             self.fail("The scores became infinite or NaN", self.step)
 
     def record(self) -> None:
@@ -501,40 +505,6 @@ class Run:
         self.best_weights = {k: v.to(self.data.device) for k, v in best.items()} if best else None
 
 
-class _Compiled:
-    """The loss of a batch of full size, as `torch.compile` makes it; None from where it can't."""
-
-    def __init__(self, run: Run) -> None:
-        scorer, loss, device, precision = run.scorer, run.loss, run.data.device, run.plan.precision
-        self.sets = len(run.epoch(0)[0])
-        self.possible = True
-
-        def values(objects: Tensor, mask: Tensor | None, targets: Tensor, there: Tensor) -> Tensor:
-            with autocast(device, precision):
-                scores = scorer(objects, mask)
-            return loss(scores.float(), targets, there)
-
-        # what was compiled is kept by code object, a few for each: every run has its own
-        own = FunctionType(values.__code__.replace(), values.__globals__, "values", None, values.__closure__)
-        self.work: Callable[..., Tensor] = torch.compile(own, dynamic=False)
-
-    def __call__(self, batch: Batch) -> Tensor | None:
-        if not self.possible:
-            return None
-        try:
-            return self.work(batch.objects, batch.mask, batch.targets, batch.there)
-        except (
-            Exception
-        ) as error:  # whatever a compiler may raise; what the loss raises comes again without it
-            self.possible = False
-            reason = (str(error).strip() or repr(error)).splitlines()[0]
-            warnings.warn(
-                f"This net and loss can't be compiled ({reason}); training goes on without, more slowly.",
-                stacklevel=2,
-            )
-            return None
-
-
 class EnsembleRun(Run):
     """A run of an ensemble: each member has its own gradient, on the same batches; they are judged by their mean."""
 
@@ -549,9 +519,9 @@ class EnsembleRun(Run):
         wide.there = batch.there.repeat(self.members, 1)
         return super().work(wide)
 
-    def scores(self, batch: Batch) -> Tensor:
+    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         """Score a batch with every member: ``(members n, m)``."""
-        return self.scorer.each(batch.objects, batch.mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
+        return self.scorer.each(objects, mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
 
 
 def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan, rate: Any) -> torch.optim.Optimizer:

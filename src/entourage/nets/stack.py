@@ -79,7 +79,7 @@ class Stack(Scorer):
             return scores
 
         state = {name: getattr(self, key) for key, name in self.names.items()}
-        if objects.is_cuda and torch.is_grad_enabled():
+        if objects.is_cuda and torch.is_grad_enabled() and not torch.compiler.is_compiling():
             return self._in_branches(score, state, objects)
         own = 0 if objects.ndim == 4 else None
         return torch.vmap(score, in_dims=(0, own), randomness="different")(state, objects)
