@@ -9,10 +9,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from entourage import load
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.choice.optimise import slopes_by_differences
 from entourage.data.long_files import load_sf
-from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.errors import DataError, ModelFileError, ParameterError, ShapeError, UserError
 from entourage.predictor import NotFittedError
 from entourage.sets import Sets
 
@@ -81,6 +82,19 @@ def test_a_logit_of_one_feature_is_the_formula_worked_by_hand():
     assert model.bic_ == pytest.approx(np.log(4) - 2 * model.log_likelihood_)
     assert model.predict_proba(X[:1]) == pytest.approx(np.array([[3 / 4, 1 / 4]]))
     assert model.score(X, [0, 0, 0, 1]) == 3 / 4
+
+
+def test_errors_by_group_are_the_sandwich_worked_by_hand():
+    X, y = np.tile([[[1.0], [0.0]]], (4, 1, 1)), [0, 0, 0, 1]
+    model = MultinomialLogit().fit(X, y, groups=["ann", "bob", "ann", "bob"])
+    # scores of 1/4 + 1/4 and 1/4 - 3/4; the information is 3/4
+    assert model.robust_standard_errors_ == pytest.approx([np.sqrt(1 / 4 + 1 / 4) / (3 / 4)])
+    alone = MultinomialLogit().fit(X, y)
+    assert np.array_equal(model.coef_, alone.coef_)
+    assert np.array_equal(model.standard_errors_, alone.standard_errors_)
+    assert (model.n_sets_, model.n_groups_, alone.n_groups_) == (4, 2, 4)
+    assert model.bic_ == pytest.approx(np.log(2) - 2 * model.log_likelihood_)
+    assert model.summary().startswith("MultinomialLogit: 4 sets in 2 groups, 1 parameters")
 
 
 def test_intercepts_are_the_log_odds_of_the_shares():
@@ -298,6 +312,89 @@ def test_nothing_beats_the_estimate_nearby(name):
         assert value(model.theta_ + 0.1 * rng.normal(size=len(penalty)) * model._steps(packed)) <= best + 1e-9
 
 
+@pytest.mark.parametrize("name", ["logit", "intercepts", "nested", "halo", "halo of rank 1", "pairs"])
+def test_choices_told_twice_by_the_same_people_make_nothing_surer(name):
+    model, X = CASES[name]
+    y = np.random.default_rng(30).integers(0, [len(x) for x in X])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        once = clone(model).fit(X, y)
+        twice = clone(model).fit(X + X, np.append(y, y), groups=np.tile(np.arange(len(X)), 2))
+    assert twice.coef_ == pytest.approx(once.coef_, abs=1e-5)
+    known = ~once.open_
+    assert twice.robust_standard_errors_[known] == pytest.approx(
+        once.robust_standard_errors_[known], rel=1e-4
+    )
+    assert twice.standard_errors_[known] == pytest.approx(once.standard_errors_[known] / np.sqrt(2), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_saved_model_comes_back_to_the_bit(name, tmp_path):
+    model, X = CASES[name]
+    y = np.random.default_rng(31).integers(0, [len(x) for x in X])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = clone(model).fit(X, y, groups=np.arange(len(X)) // 2)
+    model.save(tmp_path / "m.entourage")
+    back = load(tmp_path / "m.entourage")
+    assert type(back) is type(model)
+    assert repr(back) == repr(model)
+    for name, value in vars(model).items():
+        if name.endswith("_"):
+            found = getattr(back, name)
+            assert np.array_equal(found, value, equal_nan=np.asarray(value).dtype.kind == "f"), name
+            assert np.asarray(found).dtype == np.asarray(value).dtype, name
+    assert np.array_equal(back.predict(X), model.predict(X))
+    for found, expected in zip(back.predict_proba(X), model.predict_proba(X), strict=True):
+        assert np.array_equal(found, expected)
+    assert back.log_likelihood(X, y) == model.log_likelihood(X, y)
+    assert back.summary() == model.summary()
+    if isinstance(model, MultinomialLogit) and model.alternatives is None:
+        for found, expected in zip(back.elasticities(X, 1), model.elasticities(X, 1), strict=True):
+            assert np.array_equal(found, expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.array_equal(back.fit(X, y).coef_, clone(model).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MixedLogit(np.array([0, 2]), draws=10),
+        MixedLogit(range(2), draws=np.int64(10)),
+        MixedLogit({np.int64(1): "lognormal"}, draws=10),
+        NestedLogit((np.array([1, 2]), (3, 4))),
+        NestedLogit([[1, 4, 2]], intercepts=np.bool_(False)),
+    ],
+    ids=repr,
+)
+def test_settings_of_any_type_are_saved(model, tmp_path):
+    X = [x.astype(np.float32) for x in IDS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, np.random.default_rng(32).integers(0, [len(x) for x in X]))
+    model.save(tmp_path / "m.entourage")
+    back = load(tmp_path / "m.entourage")
+    assert np.array_equal(np.concatenate(back.predict_proba(X)), np.concatenate(model.predict_proba(X)))
+    assert back.summary() == model.summary()
+
+
+def test_a_model_without_parameters_is_saved(tmp_path):
+    X = np.tile(np.arange(1.0, 4)[None, :, None], (10, 1, 1))
+    model = NestedLogit([[1]], intercepts=False).fit(X, [0, 1] * 5)
+    model.save(tmp_path / "m.entourage")
+    assert load(tmp_path / "m.entourage").predict_proba(X[:1]) == pytest.approx(np.full((1, 3), 1 / 3))
+
+
+def test_a_choice_model_of_ones_own_is_pickled_not_saved(tmp_path):
+    class Mine(MultinomialLogit):
+        pass
+
+    X, y = linear(np.random.default_rng(33), 50)
+    with pytest.raises(ModelFileError, match="this is a Mine of your own. Pickle it"):
+        Mine().fit(X, y).save(tmp_path / "m")
+
+
 # --- nested logit ---------------------------------------------------------------------------------
 
 
@@ -387,6 +484,103 @@ def test_a_mixed_logit_finds_a_lognormal_coefficient():
     assert model.parameter_names_[0] == "mean of log of x0"
 
 
+def panel(rng, people=400, times=8):
+    """Choices of people with a taste each: (X, y, who)."""
+    who = np.repeat(np.arange(people), times)
+    tastes = np.column_stack([rng.normal(1.0, 1.5, people), np.exp(rng.normal(-0.3, 0.6, people))])
+    X = ragged(rng, len(who), 3, sizes=(3, 6))
+    y = chosen_by([x @ [tastes[i, 0], -1.0, tastes[i, 1]] for x, i in zip(X, who, strict=True)], rng)
+    return X, y, who
+
+
+PANEL = {0: "normal", 2: "lognormal"}
+
+
+def test_a_person_is_as_likely_as_the_mean_product_worked_draw_by_draw():
+    X, y, _ = panel(np.random.default_rng(34), 10, 2)
+    who = np.random.default_rng(35).integers(0, 6, len(X))
+    model = MixedLogit(PANEL, draws=5)
+    sets = model.task.sets_of(X, y)
+    model._prepare(sets)
+    theta = np.array([0.5, -0.8, -0.2, 1.2, 0.4])
+    normals = model._normals(6)  # one person after the other
+    expected = []
+    for i in range(6):
+        products = []
+        for z in normals[i]:
+            b = [0.5 + 1.2 * z[0], -0.8, np.exp(-0.2 + 0.4 * z[1])]
+            shares = [np.exp(X[t] @ b) / np.exp(X[t] @ b).sum() for t in np.flatnonzero(who == i)]
+            products.append(np.prod([p[y[t]] for p, t in zip(shares, np.flatnonzero(who == i), strict=True)]))
+        expected.append(np.log(np.mean(products)))
+    values, _ = model._contributions(theta, model._learn_from(sets, who), np.flatnonzero(sets.targets == 0))
+    assert values == pytest.approx(expected)
+
+
+def test_slopes_of_a_panel_agree_with_differences():
+    X, y, who = panel(np.random.default_rng(36), 12, 4)
+    who = np.random.default_rng(37).permutation(who)
+    model = MixedLogit(PANEL, draws=20)
+    sets = model.task.sets_of(X, y)
+    model._prepare(sets)
+    packed, chosen = model._learn_from(sets, who), np.flatnonzero(sets.targets == 0)
+    theta = np.array([0.5, -0.8, -0.2, 1.2, 0.4])
+    _, slopes = model._contributions(theta, packed, chosen)
+    assert slopes.shape == (12, 5)
+    for i, h in enumerate(1e-5 * np.eye(5)):
+        ahead, behind = (model._contributions(theta + s * h, packed, chosen)[0] for s in (1, -1))
+        assert slopes[:, i] == pytest.approx((ahead - behind) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+def test_a_panel_finds_the_tastes_that_people_have():
+    X, y, who = panel(np.random.default_rng(38))
+    model = MixedLogit(PANEL, draws=100).fit(X, y, groups=who)
+    truth = [1.0, -1.0, -0.3, 1.5, 0.6]
+    assert model.converged_
+    assert (np.abs(model.coef_ - truth) < 3 * model.standard_errors_).all()
+    assert (model.standard_errors_ < 0.12).all()
+    assert model.robust_standard_errors_ == pytest.approx(model.standard_errors_, rel=0.25)
+    assert (model.n_sets_, model.n_groups_) == (3200, 400)
+    strangers = MixedLogit(PANEL, draws=100).fit(X, y)
+    assert model.log_likelihood_ > strangers.log_likelihood_ + 100
+    assert model.bic_ == pytest.approx(np.log(400) * 5 - 2 * model.log_likelihood_)
+    assert model.null_log_likelihood_ == strangers.null_log_likelihood_
+
+
+def test_people_of_one_choice_each_are_no_panel():
+    X, y = linear(np.random.default_rng(39), 150)
+    plain = MixedLogit([0], draws=30).fit(X, y)
+    for labels in (np.arange(150), [f"person {i:03}" for i in range(150)]):
+        each = MixedLogit([0], draws=30).fit(X, y, groups=labels)
+        for name in ("coef_", "standard_errors_", "robust_standard_errors_", "log_likelihood_", "bic_"):
+            assert np.array_equal(getattr(each, name), getattr(plain, name)), name
+
+
+def test_the_order_of_sets_changes_no_panel():
+    X, y, who = panel(np.random.default_rng(40), 60, 4)
+    weights = np.random.default_rng(41).uniform(0.5, 1.5, 60)[who]
+    order = np.random.default_rng(42).permutation(len(X))
+    model = MixedLogit(PANEL, draws=30).fit(X, y, groups=who, sample_weight=weights)
+    shuffled = MixedLogit(PANEL, draws=30).fit(
+        [X[i] for i in order], y[order], groups=who[order], sample_weight=weights[order]
+    )
+    assert shuffled.coef_ == pytest.approx(model.coef_, rel=1e-6)
+    assert shuffled.robust_standard_errors_ == pytest.approx(model.robust_standard_errors_, rel=1e-5)
+    assert shuffled.log_likelihood_ == pytest.approx(model.log_likelihood_)
+
+
+def test_weights_of_people_count_what_all_they_chose_says():
+    X, y, who = panel(np.random.default_rng(43), 40, 4)
+    weights = np.random.default_rng(44).uniform(0.5, 1.5, 40)
+    model = MixedLogit([0], draws=30).fit(X, y, groups=who, sample_weight=weights[who])
+    sets = model.task.sets_of(X, y)
+    values, _ = model._contributions(
+        model.theta_, model._learn_from(sets, who), np.flatnonzero(sets.targets == 0)
+    )
+    assert model.log_likelihood_ == pytest.approx(weights @ values / weights.mean())
+    doubled = MixedLogit([0], draws=30).fit(X, y, groups=who, sample_weight=2 * weights[who])
+    assert doubled.coef_ == pytest.approx(model.coef_)
+
+
 def test_the_same_seed_gives_the_same_mixed_logit():
     X, y = linear(np.random.default_rng(14), 150)
     first, again, other = (MixedLogit([0], draws=30, random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1))
@@ -401,6 +595,13 @@ def test_memory_is_taken_in_pieces(monkeypatch):
     parts = MixedLogit([0], draws=20).fit(X, y)
     assert parts.coef_ == pytest.approx(whole.coef_)
     assert np.concatenate(parts.predict_proba(X)) == pytest.approx(np.concatenate(whole.predict_proba(X)))
+    monkeypatch.undo()
+    who = np.random.default_rng(45).integers(0, 15, 60)
+    whole = MixedLogit([0], draws=20).fit(X, y, groups=who)
+    monkeypatch.setattr("entourage.choice.mixed.CHUNK", 400)
+    parts = MixedLogit([0], draws=20).fit(X, y, groups=who)
+    assert parts.coef_ == pytest.approx(whole.coef_)
+    assert parts.robust_standard_errors_ == pytest.approx(whole.robust_standard_errors_)
 
 
 # --- contextual logit -----------------------------------------------------------------------------
@@ -568,6 +769,31 @@ def test_data_that_cannot_be_used_are_refused():
         MultinomialLogit(2).fit([[[1.0], [2.0]]] * 3, [0, 0, 1]).elasticities([[[1.0], [2.0]]], 0)
     with pytest.raises(NotFittedError, match="call fit"):
         NestedLogit([[1, 2]]).summary()
+
+
+@pytest.mark.parametrize("model", [MultinomialLogit(), MixedLogit([0], draws=10)], ids=repr)
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.arange(19), "groups needs one label a set, shape (20,); got (19,)"),
+        (np.ones((20, 2)), "groups needs one label a set, shape (20,); got (20, 2)"),
+        (["ann"] * 20, "groups needs at least two labels; all 20 sets have"),
+        ([0.0, np.nan] * 10, "groups needs a label for every set; that of set 1 is nan"),
+        ([None, "ann"] * 10, "groups needs labels that can be sorted"),
+    ],
+)
+def test_groups_that_mean_nothing_are_refused(model, groups, message):
+    X, y = linear(np.random.default_rng(46), 20)
+    with pytest.raises(DataError, match=re.escape(message)):
+        model.fit(X, y, groups=groups)
+
+
+def test_a_person_has_one_weight():
+    X, y = linear(np.random.default_rng(47), 20)
+    groups, weights = np.tile(np.arange(10), 2), np.repeat([0.5, 1.5], [19, 1])
+    with pytest.raises(DataError, match="same for all sets of a group.* sets 9 and 19 are of one group"):
+        MixedLogit([0], draws=10).fit(X, y, groups=groups, sample_weight=weights)
+    MultinomialLogit().fit(X, y, groups=groups, sample_weight=weights)
 
 
 def test_an_alternative_never_seen_is_refused():

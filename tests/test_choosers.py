@@ -12,13 +12,15 @@ from typer.testing import CliRunner
 
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser, load, spaces
 from entourage.baselines import RankSVM
+from entourage.choice import MultinomialLogit
 from entourage.cli import app
-from entourage.comparison import compare, default_candidates
+from entourage.comparison import compare, default_candidates, verdict
 from entourage.data import Sets, make_medoid
 from entourage.errors import CheckpointError, DataError, ParameterError, ShapeError
+from entourage.folds import fold_indices
 from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss
-from entourage.tasks import Choice, SubsetChoice
-from entourage.tuning import nested_cross_validation
+from entourage.tasks import Choice, SubsetChoice, task_of
+from entourage.tuning import nested_cross_validation, tune
 
 X, RANKS = make_medoid(n_sets=300, n_objects=4, random_state=0)
 PLACES = RANKS.argmin(1)
@@ -310,3 +312,172 @@ def test_nested_cross_validation_of_choosers():
         space={"steps": spaces.Choice((150,))},
     )
     assert np.mean([np.nanmean(fold.per_set) for fold in folds]) > 0.6
+
+
+# --- a set may end without a choice ---------------------------------------------------------------
+
+FAR = np.abs(X - 0.5).max((1, 2)) > 0.48  # where nothing is chosen
+MAYBE = np.where(FAR, -1, PLACES)
+ROWS = (np.arange(4) == MAYBE[:, None]).astype(int)
+OPEN = Sets.of(X[:120], 1.0 - ROWS[:120])
+PAIR = {
+    "alone": (chooser(ContextFree(width=8), steps=30), "context-free"),
+    "FATE": (chooser(FATE(width=8), steps=30), "context"),
+}
+
+
+def test_a_comparison_judges_choosing_nothing_by_hand():
+    found = compare(
+        OPEN, PAIR, kind="choice", outside=True, metrics=["accuracy", "top1_accuracy"], folds=2, resamples=100
+    )
+    assert found.metric == "log_likelihood", "what choices are compared by, unless it is said"
+    assert found.n_sets == 120
+    for i, (train, test) in enumerate(fold_indices(120, 2)):
+        seed = int(np.random.default_rng([0, 1, i, 0]).integers(2**31))  # of the second candidate
+        model = clone(PAIR["FATE"][0]).set_params(outside=True, random_state=seed).fit(OPEN[train])
+        chances = model.predict_proba(X[test])
+        nothing = 1 - chances.sum(1)
+        place = MAYBE[test]
+        hit = np.where(place < 0, nothing, chances[np.arange(len(test)), place])
+        np.testing.assert_allclose(found.values["FATE"]["log_likelihood"][test], np.log(hit), atol=1e-5)
+        np.testing.assert_array_equal(found.values["FATE"]["accuracy"][test], model.predict(X[test]) == place)
+        undefined = np.isnan(found.values["FATE"]["top1_accuracy"][test])
+        np.testing.assert_array_equal(undefined, place < 0)
+    assert PAIR["FATE"][0].outside is False, "candidates stay as they are"
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert (plain["target_kind"], plain["outside"]) == ("choice", True)
+
+
+def test_the_words_of_a_verdict_are_those_of_the_task():
+    settings = {"folds": 2, "resamples": 100, "metrics": []}
+    found = compare(OPEN, PAIR, kind="choice", outside=True, **settings)
+    either = ("choices are foreseen better from objects in each", "foreseeing choices from objects in each")
+    assert any(words in verdict(found) for words in either)
+    assert "rank" not in verdict(found)
+    assert "over 120 sets" in verdict(found)
+    ordered = compare(OPEN, PAIR, kind="choice", outside=True, metric="top1_accuracy", **settings)
+    assert f"over {int((MAYBE[:120] >= 0).sum())} sets" in verdict(ordered), "those it means something for"
+
+
+def test_who_cannot_choose_nothing_is_left_out_with_a_sentence():
+    candidates = PAIR | {
+        "svm": (RankSVM(), "context-free"),
+        "logit": (MultinomialLogit(), "context-free"),
+        "some": (SubsetChooser(FATE(width=8), **QUICK), "context"),
+    }
+    found = compare(OPEN, candidates, kind="choice", outside=True, folds=2, metrics=[], resamples=50)
+    assert set(found.means) == set(PAIR)
+    assert set(found.left_out) == {"svm", "logit", "some"}
+    assert "RankSVM has no option of choosing nothing" in found.left_out["svm"]
+    with pytest.raises(
+        ParameterError, match="No context-free candidate is left.*MultinomialLogit has no option"
+    ):
+        compare(OPEN, {n: candidates[n] for n in ("logit", "FATE")}, kind="choice", outside=True)
+
+
+def test_default_candidates_have_the_option_and_what_does_not_go_together_is_said():
+    given = default_candidates(100, "choice", outside=True)
+    assert all(isinstance(m, DiscreteChooser) and m.outside for m, _ in given.values())
+    with pytest.raises(DataError, match=r"outside=True .*compare.*--outside"):
+        compare(OPEN, PAIR, kind="choice")
+    for wrong in (
+        lambda: compare(OPEN, PAIR, kind="subset", outside=True),
+        lambda: task_of("rank", outside=True),
+    ):
+        with pytest.raises(ParameterError, match='goes with kind="choice"'):
+            wrong()
+    nobody = Sets.of(X[:20], np.ones((20, 4)))
+    with pytest.raises(DataError, match="at least 2 sets in which something was chosen; there are 0"):
+        compare(nobody, PAIR, kind="choice", outside=True)
+    single = Sets.of(X[:20, :1], np.zeros((20, 1)))
+    with pytest.raises(DataError, match="needs sets of at least two objects; there are none"):
+        compare(single, PAIR, kind="choice")
+    with pytest.raises(
+        DataError, match="5 outer folds need at least 5 sets of at least two objects; there are 3"
+    ):
+        compare(Sets.of(X[:3], (np.arange(4) != PLACES[:3, None]) * 1.0), PAIR, kind="choice")
+
+
+def test_tuning_takes_sets_without_a_choice_with_the_option_alone():
+    pytest.importorskip("optuna")
+    space = {"steps": spaces.Choice((20, 30))}
+    model = chooser(outside=True, steps=20)
+    found = tune(model, X, MAYBE, space=space, trials=1, folds=2, metric="log_likelihood")
+    by_hand = []
+    for train, test in fold_indices(len(X), 2):
+        fitted = clone(model).fit(X[train], MAYBE[train])
+        by_hand.append(Choice(outside=True).criterion(fitted.predict_scores(X[test]), 1 - ROWS[test]))
+    assert found.score == pytest.approx(np.mean(by_hand), abs=1e-6)
+    with pytest.raises(DataError, match=r"outside=True"):
+        tune(chooser(), X, MAYBE, space=space, trials=1)
+
+
+def test_columns_of_predictions_say_where_nothing_is_chosen():
+    model = chooser(outside=True, steps=200).fit(X, MAYBE)
+    sets = Sets.of(X)
+    scores = model.predict_scores(sets)
+    found = model.columns(sets, scores)
+    assert list(found) == ["probability", "score", "rank", "probability_of_nothing"]
+    first = found["rank"].reshape(-1, 4) == 0
+    places = model.predict(X)
+    assert 0 < (places == -1).sum() < len(X)
+    np.testing.assert_array_equal(first.any(1), places >= 0)
+    np.testing.assert_array_equal(first.argmax(1)[places >= 0], places[places >= 0])
+    nothing = found["probability_of_nothing"].reshape(-1, 4)
+    np.testing.assert_allclose(nothing[:, 0], 1 - model.predict_proba(X).sum(1), atol=1e-6)
+    assert (nothing == nothing[:, :1]).all()
+    by_hand = 1 / (1 + np.exp(scores.reshape(-1, 4).astype(np.float64)).sum(1))
+    np.testing.assert_allclose(nothing[:, 0], by_hand, rtol=1e-6)
+    # nothing is an alternative of utility 0, between the first and the others
+    assert model.task.decide(np.array([[2.0, -1.0, -3.0], [-1.0, -1.0, -2.0]])).tolist() == [
+        [0, 2, 3],
+        [1, 1, 3],
+    ]
+    assert list(chooser().fit(X, PLACES).columns(sets, scores)) == ["probability", "score", "rank"]
+
+
+def test_a_choice_of_nothing_through_the_command_line(tmp_path):
+    table(ROWS).to_csv(tmp_path / "offers.csv", index=False)
+    model, out, page = tmp_path / "m.entourage", tmp_path / "out.csv", tmp_path / "page.html"
+    roles = ["--set-id", "offer", "--target", "taken", "--target-kind", "choice"]
+    nets = ["--model", "fate", "--steps", 60]
+    tries = ["--trials", 1, "--folds", 1]
+    for command in (
+        ["fit", *nets, "-o", model],
+        ["tune", *nets, *tries, "-o", model],
+        ["compare", "--report", page],
+    ):
+        refused = CliRunner().invoke(
+            app, [command[0], str(tmp_path / "offers.csv"), *roles, *map(str, command[1:])]
+        )
+        assert "--outside on the command line" in str(refused.exception)
+        subset = [
+            command[0],
+            str(tmp_path / "offers.csv"),
+            *roles[:-1],
+            "subset",
+            "--outside",
+            *map(str, command[1:]),
+        ]
+        assert "goes with --target-kind choice" in str(CliRunner().invoke(app, subset).exception)
+    roles.append("--outside")
+    run("tune", tmp_path / "offers.csv", *roles, *nets, *tries, "-o", model)
+    assert load(model).outside is True
+    run("predict", model, tmp_path / "offers.csv", "-o", out)
+    predicted = pd.read_csv(out)
+    whole = (
+        predicted.groupby("offer").probability.sum()
+        + predicted.groupby("offer").probability_of_nothing.first()
+    )
+    np.testing.assert_allclose(whole, 1.0, rtol=1e-6)
+    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, "--report", page)
+    assert f"Left out: {FAR.sum()} sets in which nothing was chosen or ranked." in told
+    assert f"Left out: {FAR.sum()} sets" in page.read_text()
+    table(ROWS)[:240].to_csv(tmp_path / "few.csv", index=False)
+    settings = ["--steps", 5, "--folds", 2, "--inner", 1, "--report", page]
+    told = " ".join(run("compare", tmp_path / "few.csv", *roles, *settings).split())
+    assert "log_likelihood" in told
+    assert "objects in each other's company" in told
+    written = page.read_text()
+    assert f"in {FAR[:60].sum()} sets nothing was chosen" in written
+    assert "leave them out" in written

@@ -167,7 +167,7 @@ def test_chunks_change_nothing_and_all_is_scored_at_once_where_it_fits(monkeypat
     assert model.calls == 2  # the sets, and all that remain
     rate = reversal_rate(model, MIXED).values
     for chunk in (1, 50, 200):
-        monkeypatch.setattr("entourage.effects._CHUNK", chunk)
+        monkeypatch.setattr("entourage.predictor._CHUNK", chunk)
         np.testing.assert_array_equal(influence_matrix(model, X), whole)
         np.testing.assert_array_equal(reversal_rate(model, MIXED).values, rate)
 
@@ -401,6 +401,34 @@ def test_rankings_are_tested_by_who_came_first_and_a_test_that_cannot_be_says_wh
     assert found["n_sets"] == 80
     constant = Sets.of(np.ones((5, 3, 2)), np.tile([0, 1, 1], (5, 1)))
     assert "alike" in effects_report(Model(alone), constant, draws=9)["context_test"]["failed"]
+
+
+def test_sets_that_say_nothing_to_the_test_are_counted_by_their_reason():
+    X, y = choices(0, 60, sizes=(3, 2, 4))
+    rows = [np.array(np.arange(len(x)) != c, dtype=float) for x, c in zip(X, y, strict=True)]
+    plain = effects_report(Model(alone), Sets.from_list(X, rows), draws=9)["context_test"]
+    assert plain["left_out"] == {}
+    more = [np.zeros((1, 2)), np.ones((3, 2)), np.ones((2, 2)), np.ones((3, 2))]
+    odd = [np.zeros(1), np.ones(3), np.zeros(2), np.array([0.0, 1.0, 0.0])]
+    found = effects_report(Model(alone), Sets.from_list([*X, *more], [*rows, *odd]), draws=9)["context_test"]
+    assert found["left_out"] == {"one_object": 1, "nothing": 1, "several": 2}
+    assert {key: found[key] for key in plain if key != "left_out"} == {
+        key: plain[key] for key in plain if key != "left_out"
+    }
+    none = effects_report(Model(alone), Sets.from_list(more, odd), draws=9)["context_test"]
+    assert none["failed"].endswith("of which one was chosen or came first; there is none.")
+    assert none["left_out"] == found["left_out"]
+
+
+def test_who_came_first_is_who_has_the_best_rank_of_the_set_wherever_ranks_begin():
+    X, ranks = make_medoid(n_sets=60, random_state=0)
+    plain = effects_report(Model(alone), Sets.of(X, ranks), draws=9)["context_test"]
+    later = ranks + 1.0 + np.arange(60)[:, None] % 2  # from 1 or from 2
+    found = effects_report(Model(alone), Sets.of(X, later), draws=9)["context_test"]
+    assert found == plain
+    later[0], later[1, ranks[1] == 1] = np.nan, later[1].min()
+    found = effects_report(Model(alone), Sets.of(X, later), draws=9)["context_test"]
+    assert (found["n_sets"], found["left_out"]) == (58, {"nothing": 1, "several": 1})
 
 
 def test_pictures_are_drawn(tmp_path):

@@ -9,20 +9,35 @@ import pytest
 import torch
 
 from entourage import ContextFree, Ranker, load, model_file
+from entourage.choice import MultinomialLogit, NestedLogit
 from entourage.data import make_medoid
-from entourage.errors import ModelFileError
+from entourage.errors import ModelFileError, ParameterError
+from entourage.predictor import NotFittedError
 
 
 @pytest.fixture
-def model():
+def ranker():
     X, ranks = make_medoid(n_sets=40, random_state=0)
     return Ranker(ContextFree(width=1, depth=1), steps=4, random_state=0).fit(X, ranks)
+
+
+@pytest.fixture(params=["ranker", "logit"])
+def model(request):
+    if request.param == "ranker":
+        return request.getfixturevalue("ranker")
+    return MultinomialLogit().fit(np.tile([[[1.0], [0.0]]], (4, 1, 1)), [0, 0, 0, 1])
 
 
 @pytest.fixture
 def file(model, tmp_path):
     model.save(tmp_path / "m.entourage")
     return tmp_path / "m.entourage"
+
+
+@pytest.fixture
+def ranker_file(ranker, tmp_path):
+    ranker.save(tmp_path / "ranker.entourage")
+    return tmp_path / "ranker.entourage"
 
 
 def test_a_file_changed_in_any_byte_never_loads(file):
@@ -92,10 +107,34 @@ def test_a_folder_that_is_not_there_is_a_clear_error(model, tmp_path):
         model.save(tmp_path / "no" / "such" / "m.entourage")
 
 
-def test_settings_can_be_read_with_the_naked_eye(file):
-    settings = file.read_bytes().split(b"\n")[1].decode()
+def test_settings_can_be_read_with_the_naked_eye(ranker_file):
+    settings = ranker_file.read_bytes().split(b"\n")[1].decode()
     assert '"name": "context_free"' in settings
     assert '"learning_rate"' in settings
+
+
+def test_estimates_have_names_in_the_file(tmp_path):
+    model = MultinomialLogit(l2=0.5).fit(np.tile([[[1.0], [0.0]]], (4, 1, 1)), [0, 0, 0, 1])
+    model.save(tmp_path / "m.entourage")
+    content, tensors = model_file.read(tmp_path / "m.entourage", "model")
+    assert content["params"] == {"alternatives": None, "l2": 0.5}
+    assert content["fitted"]["parameter_names_"] == ["x0"]
+    assert tensors["coef_"].tolist() == model.coef_.tolist()
+    assert set(content["versions"]) == {"entourage", "torch", "numpy", "python"}
+
+
+@pytest.mark.parametrize("unfitted", [Ranker(), MultinomialLogit(), NestedLogit([[1, 2]])], ids=repr)
+def test_a_model_that_learnt_nothing_is_not_saved(unfitted, tmp_path):
+    with pytest.raises(NotFittedError, match="has not learnt anything yet; call fit"):
+        unfitted.save(tmp_path / "m.entourage")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_a_kind_that_is_not_known_says_which_are(file):
+    content, tensors = model_file.read(file, "model")
+    model_file.write(file, "model", content | {"estimator": "NestedLogic"}, tensors)
+    with pytest.raises(ParameterError, match="did you mean 'NestedLogit'?"):
+        load(file)
 
 
 def test_a_file_has_the_rights_of_an_ordinary_one(file, tmp_path):
@@ -118,8 +157,8 @@ def test_a_file_written_long_ago_still_predicts_the_same():
     np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
 
 
-def test_a_file_whose_net_had_fewer_weights_is_a_clear_error(file, tmp_path):
-    content, tensors = model_file.read(file, "model")
+def test_a_file_whose_net_had_fewer_weights_is_a_clear_error(ranker_file, tmp_path):
+    content, tensors = model_file.read(ranker_file, "model")
     gone = next(name for name in tensors if name.startswith("net."))
     older = tmp_path / "older.entourage"
     model_file.write(older, "model", content, {k: v for k, v in tensors.items() if k != gone})

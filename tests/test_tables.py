@@ -332,6 +332,14 @@ def test_influence_is_how_often_the_others_turn_round(model):
     rows = packed.order[packed.sets.offsets[i] : packed.sets.offsets[i + 1]]
     assert first["row"] in rows
 
+    rest = np.setdiff1d(rows, first["row"])
+    x = long_table(seed=3)["x"].to_numpy()
+    whole = dict(zip(rows, model.predict_scores(Sets.of(x[rows][None, :, None])), strict=True))
+    without = dict(zip(rest, model.predict_scores(Sets.of(x[rest][None, :, None])), strict=True))
+    pairs = [(a, b) for k, a in enumerate(rest) for b in rest[k + 1 :]]
+    turned = [(whole[a] - whole[b]) * (without[a] - without[b]) < 0 for a, b in pairs]
+    assert (first["turned"], first["pairs"]) == (pytest.approx(np.mean(turned)), len(pairs))
+
     class Blind:
         def predict_scores(self, sets):
             return sets.objects[:, 0]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from entourage import FATE, FETA, ContextFree, Ranker
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser
 from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.errors import DataError, ParameterError, TrainingError, UserError
 from entourage.folds import fold_indices
 from entourage.spaces import SPACES, Choice, Real, Whole, present_choice, space_of
-from entourage.tuning import nested_cross_validation, tune
+from entourage.tuning import _Objective, nested_cross_validation, tune
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)
 SMALL = Ranker(FATE(width=8), steps=20, batch_size=32, device="cpu", random_state=0)
@@ -160,6 +160,44 @@ def test_settings_behind_the_others_are_given_up():
     states = [t["state"] for t in tune(model, *data, space=space, trials=20, folds=2).trials]
     assert "pruned" in states
     assert states.count("complete") >= 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "y"),
+    [
+        (DiscreteChooser, "accuracy", RANKS.argmin(1)),
+        (SubsetChooser, "f1", RANKS < 2),
+        (Ranker, "ndcg", RANKS),
+    ],
+)
+def test_a_trial_is_given_up_by_one_measure_from_its_first_look_to_its_last_fold(kind, metric, y):
+    model = kind(FATE(width=8), steps=20, evaluate_every=10, batch_size=32, device="cpu", random_state=0)
+    sets = model.task.check(model.task.sets_of(X, y))
+    parts = fold_indices(len(X), 2)
+    told = {}
+    score = _Objective(model, sets, parts, metric)({}, told.__setitem__)
+    criteria, metrics, looks = [], [], []
+    for train, test in parts:
+        fitted = clone(model).fit(sets[train])
+        scores = fitted.predict_scores(X[test])
+        ranks = sets[test].targets.reshape(len(test), -1)
+        criteria.append(fitted.task.criterion(scores, ranks))
+        metrics.append(fitted.task.metrics[metric](scores, ranks))
+        looks.append([row["score"] for row in fitted.history_ if "score" in row])
+    assert score == pytest.approx(np.mean(metrics), abs=1e-6)
+    expected = {0: looks[0][0], 1: looks[0][1], 999: criteria[0]}
+    expected |= {1000 + k: (criteria[0] + looks[1][k]) / 2 for k in (0, 1)} | {1999: np.mean(criteria)}
+    assert told == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_looks_a_trial_is_told_by_the_metric_itself():
+    parts, told = fold_indices(len(X), 2), {}
+    silent = Ranker(FATE(width=8), steps=5, validation=0.0, device="cpu", random_state=0)
+    for model in (RankSVM(), silent):
+        told.clear()
+        score = _Objective(model, Sets.of(X, RANKS), parts, "ndcg")({}, told.__setitem__)
+        assert list(told) == [999, 1999]
+        assert told[1999] == score
 
 
 def test_settings_that_cannot_be_trained_do_not_stop_the_search():

@@ -51,7 +51,7 @@ from entourage.nets import FATE, FETA, ContextFree
 from entourage.nets.alone import Alone
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
-from entourage.tasks import TASKS
+from entourage.tasks import task_of
 
 __all__ = [
     "KINDS",
@@ -70,6 +70,11 @@ Candidates: TypeAlias = Mapping[str, tuple[SetPredictor, str]]
 KINDS = ("context-free", "context")
 
 LOWER_IS_BETTER = ("ranking_loss",)
+
+_METRICS = {"choice": "log_likelihood", "subset": "f1"}  # by which to compare, of each kind of target
+_CHOOSING = ("choices are foreseen better from objects", "foreseeing choices from objects")
+_DOING = {"choice": _CHOOSING, "subset": _CHOOSING}  # what models do, in the words of a verdict
+_RANKING = ("objects are ranked better", "ranking objects")
 
 _IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it means
     "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),
@@ -97,8 +102,9 @@ def compare(
     candidates: Candidates | None = None,
     *,
     metrics: Sequence[str] = ("ranking_accuracy", "spearman", "top1_accuracy", "ndcg"),
-    metric: str = "ranking_accuracy",
+    metric: str | None = None,
     kind: str = "rank",
+    outside: bool = False,
     folds: int = 5,
     inner: int = 3,
     groups: ArrayLike | None = None,
@@ -110,7 +116,8 @@ def compare(
 ) -> "Comparison":
     """Compare models with and without context on the same sets; :func:`verdict` says what came of it.
 
-    Sets that rank no two objects differently say nothing of any model and are left out from the start.
+    Sets that rank no two objects differently say nothing of any model and are left out from the start; of choices,
+    those of one object, unless it could have been left, too (``outside``).
 
     Parameters
     ----------
@@ -119,8 +126,12 @@ def compare(
         By default :func:`default_candidates`. Every fit is of a clone with a seed of its own, drawn from
         ``random_state``.
     metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS` or of the task
-    metric : the one by which candidates are chosen and the context gain is measured
+    metric : the one by which candidates are chosen and the context gain is measured; by default ranking_accuracy,
+        for choices log_likelihood, for choices of some f1
     kind : what targets are, "rank", "choice" or "subset" (:data:`entourage.tasks.TASKS`)
+    outside : whether a set may end without a choice, for ``kind`` "choice". Each `DiscreteChooser` is given the option
+        of choosing nothing; candidates that can't have it are left out, and ``left_out`` of the result says so.
+        Metrics of rankings leave out the sets in which nothing was chosen.
     folds : how many outer folds, each of which is judged by models that have not seen it
     inner : by how many folds of the training part to choose; 1 for a single split, a fifth held out
     groups : one label a set; sets of one label are never parted, and resampled together
@@ -151,8 +162,8 @@ def compare(
     (True, True)
     """
     begin = time.perf_counter()
-    task = TASKS[check_choice("kind", kind, TASKS)]
-    check_choice("metric", metric, task.metrics)
+    task = task_of(kind, outside=outside)
+    metric = check_choice("metric", _METRICS.get(kind, task.main) if metric is None else metric, task.metrics)
     names = list(dict.fromkeys([metric, *metrics]))
     for name in names:
         check_choice("metrics", name, task.metrics)
@@ -166,20 +177,24 @@ def compare(
     telling = np.flatnonzero(task.informative(everything))
     if len(telling) == 0:
         raise DataError(
-            "A comparison needs sets that rank two objects differently; none of these does. "
-            "Check that the targets are ranks within each set."
+            f"A comparison needs {task.telling}; there are none. Check the targets, and which objects make a set."
         )
     kept = everything[telling]
     labels = None if groups is None else labels_of(groups, len(everything))[telling]
+    if outside:
+        _check_some_chosen(kept, labels)
     left_out: dict[str, str] = {}
     if candidates is None:
-        candidates = default_candidates(len(kept), kind)
+        candidates = default_candidates(len(kept), kind, outside=outside)
         if kind in ("rank", "relevance") and "LambdaMART" not in candidates:
             left_out["LambdaMART"] = "LightGBM is not installed: run pip install 'entourage[boost]'"
     _check_candidates(candidates)
-    rivals = {kind: [name for name, (_, its) in candidates.items() if its == kind] for kind in KINDS}
+    if outside:
+        candidates, unable = _with_outside(candidates)
+        left_out |= unable
+    rivals = {sight: [name for name, (_, its) in candidates.items() if its == sight] for sight in KINDS}
     open_choices = [name for mine in rivals.values() if len(mine) > 1 for name in mine]
-    _check_enough(len(kept), labels, folds, inner if open_choices else None, level)
+    _check_enough(len(kept), labels, folds, inner if open_choices else None, level, task.telling)
 
     outer = fold_indices(len(kept), folds, groups=labels, random_state=random_state)
     jobs = []
@@ -187,7 +202,7 @@ def compare(
         jobs += [_Job(name, i, None, train, test) for name in candidates]
         parts = _inner_folds(train, labels, inner, random_state + 1 + i) if open_choices else []
         jobs += [_Job(name, i, j, *part) for name in open_choices for j, part in enumerate(parts)]
-    bench = _Bench(kept, dict(candidates), tuple(names), random_state, kind)
+    bench = _Bench(kept, dict(candidates), tuple(names), random_state, kind, outside)
     judged: dict[tuple[str, int, int | None], _Judged] = {}
     for job, outcome in _run(bench, jobs, workers):
         judged[job.key] = outcome
@@ -207,10 +222,10 @@ def compare(
             for name in open_choices
         }
         best = {}
-        for kind, mine in rivals.items():
-            best[kind] = max(mine, key=lambda name: inner_scores.get(name, 0.0))
+        for sight, mine in rivals.items():
+            best[sight] = max(mine, key=lambda name: inner_scores.get(name, 0.0))
         chosen.append(best)
-        pair = [judged[best[kind], i, None].values[metric] for kind in ("context", "context-free")]
+        pair = [judged[best[sight], i, None].values[metric] for sight in ("context", "context-free")]
         differences[telling[test]] = sign * (pair[0] - pair[1])
 
     drawing: dict[str, Any] = {"resamples": resamples, "random_state": random_state}
@@ -222,7 +237,9 @@ def compare(
     low, high = interval(differences)
     return Comparison(
         metric=metric,
-        kinds={name: kind for name, (_, kind) in candidates.items()},
+        target_kind=kind,
+        outside=outside,
+        kinds={name: sight for name, (_, sight) in candidates.items()},
         left_out=left_out,
         means={name: {m: _mean([values[name][m]]) for m in names} for name in candidates},
         intervals={name: {m: interval(values[name][m]) for m in names} for name in candidates},
@@ -261,22 +278,26 @@ def verdict(comparison: "Comparison") -> str:
     with_context = _often([fold["context"] for fold in c.chosen])
     without = _often([fold["context-free"] for fold in c.chosen])
     change = "reduction" if c.metric in LOWER_IS_BETTER else "gain"
-    size = f"a {change} of {c.gain:.3f} [{low:.3f}, {high:.3f}] in {name}, {p}, over {c.n_sets:,} sets"
+    n_sets = int((~np.isnan(c.differences)).sum())
+    size = f"a {change} of {c.gain:.3f} [{low:.3f}, {high:.3f}] in {name}, {p}, over {n_sets:,} sets"
+    done_better, doing = _DOING.get(c.target_kind, _RANKING)
     if c.p_value <= c.level:
         narrow = ", by a narrow margin" if low <= 0 else ""
         worth = f": {meaning.format(100 * c.gain)}" if meaning else ""
         return (
-            f"Context matters here{narrow}: objects are ranked better in each other's company "
+            f"Context matters here{narrow}: {done_better} in each other's company "
             f"({with_context}) than alone ({without}), {size}{worth}."
         )
     bound = f"; what context is worth to these models is hardly above {high:.3f}" if high > 0 else ""
     return (
-        f"No evidence that context matters at the {100 * c.level:g} % level: ranking objects in each "
+        f"No evidence that context matters at the {100 * c.level:g} % level: {doing} in each "
         f"other's company ({with_context}) instead of alone ({without}) brings {size}{bound}."
     )
 
 
-def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPredictor, str]]:
+def default_candidates(
+    n_sets: int, kind: str = "rank", *, outside: bool = False
+) -> dict[str, tuple[SetPredictor, str]]:
     """Return the models to compare where none are named, with steps that suit so many sets.
 
     Context-free are a linear model (RankSVM: convex, so that nothing hangs on a seed or on the number of
@@ -289,7 +310,7 @@ def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPr
     They stop earlier by a tenth of their training sets that they hold out.
 
     For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model, and there is no
-    LambdaMART, whose scores are no utilities.
+    LambdaMART, whose scores are no utilities. With ``outside`` they may choose nothing, too.
 
     Examples
     --------
@@ -307,11 +328,14 @@ def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPr
     batch_size = 64
     steps = min(max(math.ceil(60 * n_sets / batch_size), 400), 4000)
 
+    task_of(kind, outside=outside)  # says what doesn't go together
+
     choosers = {"choice": DiscreteChooser, "subset": SubsetChooser}
     make: type[SetEstimator] = choosers.get(kind, Ranker)
+    extra: dict[str, Any] = {"outside": True} if outside else {}
 
     def net(which: Any) -> SetEstimator:
-        return make(which, steps=steps, batch_size=batch_size)
+        return make(which, steps=steps, batch_size=batch_size, **extra)
 
     candidates: dict[str, tuple[SetPredictor, str]] = {
         "linear": (
@@ -328,7 +352,8 @@ def default_candidates(n_sets: int, kind: str = "rank") -> dict[str, tuple[SetPr
 
 
 def _mean(values: Sequence[Floats]) -> float:
-    return float(np.nanmean(np.concatenate(values)))
+    together = np.concatenate(values)
+    return float("nan") if np.isnan(together).all() else float(np.nanmean(together))
 
 
 def _often(names: Sequence[str]) -> str:
@@ -356,10 +381,48 @@ def _check_candidates(candidates: Candidates) -> None:
         )
 
 
-def _check_enough(n: int, labels: Index | None, folds: int, inner: int | None, level: float) -> None:
+def _with_outside(candidates: Candidates) -> tuple[Candidates, dict[str, str]]:
+    """Return the candidates that can choose nothing, with that option, and why the others are left out."""
+    able: dict[str, tuple[SetPredictor, str]] = {}
+    left_out = {}
+    for name, (model, sight) in candidates.items():
+        if isinstance(model, DiscreteChooser):
+            able[name] = clone(model).set_params(outside=True), sight
+        elif getattr(model.task, "outside", False):
+            able[name] = model, sight
+        else:
+            left_out[name] = (
+                f"{type(model).__name__} has no option of choosing nothing, so it can't be judged where a set may end "
+                "without a choice"
+            )
+    missing = set(KINDS) - {sight for _, sight in able.values()}
+    if missing:
+        reasons = "".join(f" {name} was left out: {why}." for name, why in left_out.items())
+        raise ParameterError(
+            f"No {' and no '.join(sorted(missing))} candidate is left to compare.{reasons} Add a DiscreteChooser, "
+            "or compare without outside."
+        )
+    return able, left_out
+
+
+def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
+    """See that there is a choice in two sets, or groups, for the metrics that order the objects."""
+    some = np.logical_or.reduceat(sets.targets == 0, sets.offsets[:-1])
+    came = int(some.sum()) if labels is None else len(np.unique(labels[some]))
+    if came < 2:
+        what = "sets" if labels is None else "groups of sets"
+        raise DataError(
+            f"A comparison needs at least 2 {what} in which something was chosen; there {'is' if came == 1 else 'are'} "
+            f"{came}. Check the targets."
+        )
+
+
+def _check_enough(
+    n: int, labels: Index | None, folds: int, inner: int | None, level: float, telling: str
+) -> None:
     """See that every fold can be filled, and that the test can reach its level at all."""
     came = n if labels is None else len(np.unique(labels))
-    what = "sets that rank two objects differently" if labels is None else "groups of such sets"
+    what = telling if labels is None else f"groups of {telling}"
     parts = 0 if inner is None else 5 if inner == 1 else inner
     needed = folds
     while needed - math.ceil(needed / folds) < parts:  # what the smallest training part is left with
@@ -421,6 +484,7 @@ class _Bench:
     metrics: tuple[str, ...]
     random_state: int
     kind: str
+    outside: bool
 
     def run(self, job: _Job) -> _Judged:
         begin = time.perf_counter()
@@ -436,7 +500,8 @@ class _Bench:
         except UserError as error:
             raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
         values = {name: np.full(len(test), np.nan) for name in self.metrics}
-        known = TASKS[self.kind].metrics | model.task.metrics  # its own first: a threshold counts
+        task = task_of(self.kind, outside=self.outside)
+        known = task.metrics | model.task.metrics  # its own first: a threshold counts
         for chosen, rows in test.by_size():
             for name in self.metrics:
                 truth = test.targets[rows]  # type: ignore[index]
@@ -510,6 +575,8 @@ class Comparison:
     """What :func:`compare` found; :func:`verdict` puts it into a sentence."""
 
     metric: str  # by which was chosen, and of which the gain is
+    target_kind: str  # what targets are: "rank", "relevance", "choice" or "subset"
+    outside: bool  # whether a set might end without a choice
     kinds: dict[str, str]  # of each candidate, by name
     left_out: dict[str, str]  # candidates that could not take part, and why
     means: dict[str, dict[str, float]]  # by candidate, then by metric
@@ -519,7 +586,7 @@ class Comparison:
     interval: tuple[float, float]
     p_value: float  # one-sided
     level: float
-    n_sets: int  # that rank two objects differently; the others took no part
+    n_sets: int  # that say anything, such as rank two objects differently; the others took no part
     n_groups: int | None
     settings: dict[str, Any]
     seconds: float
@@ -541,6 +608,8 @@ class Comparison:
         plain: dict[str, Any] = {
             "verdict": verdict(self),
             "metric": self.metric,
+            "target_kind": self.target_kind,
+            "outside": self.outside,
             "kinds": dict(self.kinds),
             "left_out": dict(self.left_out),
             "means": {name: dict(means) for name, means in self.means.items()},
@@ -558,7 +627,10 @@ class Comparison:
             "settings": dict(self.settings),
             "seconds": round(self.seconds, 1),
             "versions": dict(self.versions),
-            "rows": [dict(row) for row in self.rows],
+            "rows": [
+                row | {"means": {m: None if math.isnan(mean) else mean for m, mean in row["means"].items()}}
+                for row in self.rows
+            ],
         }
         if per_set:
             plain["values"] = {

@@ -51,7 +51,7 @@ def write_comparison(
             _by_size(comparison, packed, chosen, folder),
             *_curves(fitted, comparison, folder),
             *_influences(fitted, chosen["context"], table, packed, encoder),
-            *_profile(packed, encoder, folder),
+            *_profile(comparison, packed, encoder, folder),
             _settings(comparison, candidates),
         ]
         write_report(path, title, verdict(comparison), sections)
@@ -96,6 +96,11 @@ def _models(comparison: Comparison) -> Section:
             line.append((text, "best") if means[m] == best[m] else text)
         rows.append(line)
     left_out = "".join(f" {name} was left out: {why}." for name, why in comparison.left_out.items())
+    if comparison.outside:
+        left_out += (
+            " Accuracy and log-likelihood count the sets in which nothing was chosen; metrics of rankings, of the "
+            "order of the objects, leave them out."
+        )
     return Section(
         "All models",
         "Means over the test sets of all folds, with bootstrap intervals. A net called alone is the twin of one that "
@@ -147,7 +152,7 @@ def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> lis
     for name, points in curves.items():
         axis.plot(*zip(*points, strict=True), color=INK[comparison.kinds[name]], linewidth=2, label=name)
     axis.set_xlabel("training steps")
-    axis.set_ylabel("0/1-ranking accuracy")
+    axis.set_ylabel(next(iter(fitted.values())).task.criterion_words)
     axis.legend(frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "curves.png")
@@ -185,7 +190,9 @@ def _influences(
     ]
 
 
-def _profile(packed: PackedTable, encoder: TableEncoder, folder: Path) -> list[Section]:
+def _profile(
+    comparison: Comparison, packed: PackedTable, encoder: TableEncoder, folder: Path
+) -> list[Section]:
     from matplotlib.figure import Figure
 
     profile = describe(packed, encoder)
@@ -197,13 +204,20 @@ def _profile(packed: PackedTable, encoder: TableEncoder, folder: Path) -> list[S
     axis.set_ylabel("sets")
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "profile.png")
-    pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+    silent = "" if comparison.outside or comparison.target_kind == "subset" else ", which say nothing"
     text = (
         f"{profile['objects']:,} objects in {profile['sets']:,} sets of {profile['smallest']} to "
-        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object, which say nothing; "
-        f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
-        f"{profile['unranked']:,} objects are not ranked."
+        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object{silent}; "
     )
+    if comparison.target_kind in ("choice", "subset"):
+        chosen = np.logical_or.reduceat(packed.sets.targets == 0, packed.sets.offsets[:-1])
+        text += f"in {int((~chosen).sum()):,} sets nothing was chosen."
+    else:
+        pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+        text += (
+            f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
+            f"{profile['unranked']:,} objects are not ranked."
+        )
     rows: list[list[Cell]] = [
         [
             c["name"],

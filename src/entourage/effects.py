@@ -20,6 +20,7 @@ from scipy.special import expit
 from entourage.errors import DataError, ShapeError, check_number
 from entourage.intervals import bootstrap_interval, labels_of
 from entourage.likelihood_ratio import ContextTest, context_test
+from entourage.predictor import without_each
 from entourage.sets import AnySets, Seed, Sets
 from entourage.tasks import SubsetChoice
 
@@ -40,7 +41,6 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
-_CHUNK = 8_000_000  # numbers in a temporary array, so that memory stays bounded
 _ROUNDING = 64  # units in the last place of the largest utility: a change within is none
 _SHOWN = 10  # objects that a report names
 _LARGEST_SHOWN = 30  # objects of a set whose matrix a report gives
@@ -209,34 +209,14 @@ def _measure(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
 def _removals(model: Model, sets: Sets) -> Iterator[tuple[Index, Floats, Floats]]:
     """Leave each object out of its set: which sets, their utilities (n, m) and what j changes for i (n, i, j)."""
     whole, rounding = utilities_of(model, sets)
-    for chosen, rows in sets.by_size():
-        m = rows.shape[1]
-        if m < 3:
-            continue
-        rest = np.array([np.delete(np.arange(m), j) for j in range(m)])  # (m, m - 1)
-        step = max(1, _CHUNK // (m * m * sets.n_features))
-        for begin in range(0, len(chosen), step):
-            some, mine = chosen[begin : begin + step], rows[begin : begin + step]
-            left = mine[:, rest].reshape(-1, m - 1)  # (n * m, m - 1): the rows of all that remain
-            owner = np.repeat(some, m)
-            at_once = max(1, _CHUNK // (m * sets.n_features))
-            without = np.concatenate(
-                [
-                    utilities_of(model, _pick(sets, left[k : k + at_once], owner[k : k + at_once]))[0]
-                    for k in range(0, len(left), at_once)
-                ]
-            ).reshape(len(some), m, m - 1)
-            changes = np.full((len(some), m, m), np.nan)
-            changes[:, rest, np.arange(m)[:, None]] = whole[mine][:, rest] - without
-            largest = np.abs(whole[mine]).max(1)[:, None, None]
-            changes[np.abs(changes) <= rounding * largest] = 0.0
-            yield some, whole[mine], changes
-
-
-def _pick(sets: Sets, rows: Index, owner: Index) -> Sets:
-    offsets = np.arange(len(rows) + 1) * rows.shape[1]
-    situation = None if sets.situation is None else sets.situation[owner]
-    return Sets(sets.objects[rows.ravel()], offsets, None, situation)
+    for chosen, rows, stay, without in without_each(lambda part: utilities_of(model, part)[0], sets):
+        n, m = rows.shape
+        utilities = whole[rows]
+        changes = np.full((n, m, m), np.nan)
+        changes[:, stay, np.arange(m)[:, None]] = utilities[:, stay] - without
+        largest = np.abs(utilities).max(1)[:, None, None]
+        changes[np.abs(changes) <= rounding * largest] = 0.0
+        yield chosen, utilities, changes
 
 
 def _centred(changes: Floats) -> Floats:
@@ -308,7 +288,9 @@ def effects_report(
     -------
     dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount" (value, interval, n each);
     "strongest", the objects that move the others most; "matrix", the influences in the set of the first of them,
-    where it is not too large; "context_test", None where the targets name no choice.
+    where it is not too large; "context_test", None where there are no targets or no draws, with "left_out", how many
+    sets took no part because they have "one_object", because "nothing" was chosen or ranked in them, or because
+    "several" were chosen or share the first place. A test that can't be done says why, in "failed".
     """
     check_number("most_sets", most_sets, least=1, whole=True)
     check_number("level", level, above=0, below=1)
@@ -328,7 +310,6 @@ def effects_report(
         strongest.append(
             {"set": int(telling[i]), "place": int(row - seen.offsets[i]), "moves": float(pull[row])}
         )
-    tested = _choices(given) if draws else None
     return {
         "model": " ".join(repr(model).split()),
         "sets": len(given),
@@ -339,24 +320,46 @@ def effects_report(
         **{name: Estimate(values, labels).to_json(level) for name, values in figures.items()},
         "strongest": strongest,
         "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
-        "context_test": None if tested is None else _tested(tested, draws, random_state),
+        "context_test": None if given.targets is None or draws == 0 else _tested(given, draws, random_state),
     }
 
 
-def _choices(sets: Sets) -> Sets | None:
-    """Return who came first as the choice, in the sets that name one such object."""
-    if sets.targets is None:
-        return None
-    first = sets.targets == 0
-    telling = (np.add.reduceat(first, sets.offsets[:-1], dtype=np.int64) == 1) & (sets.sizes > 1)
-    return sets.with_targets(np.where(first, 0.0, 1.0))[telling] if telling.any() else None
+def _choices(sets: Sets) -> tuple[Sets | None, dict[str, int]]:
+    """Return the sets in which one object was chosen or came first, if any, and how many others there are, and why."""
+    starts = sets.offsets[:-1]
+    targets: Floats = sets.targets  # type: ignore[assignment]
+    known = targets >= 0  # NaN and -1: not ranked
+    places = np.where(known, targets, np.inf)
+    best = np.minimum.reduceat(
+        places, starts
+    )  # ranks of a table may begin at 1, and later where grades are few
+    first = known & (places == np.repeat(best, sets.sizes))
+    several = np.add.reduceat(first, starts, dtype=np.int64) > 1
+    nothing = np.isinf(best)
+    if np.isin(targets, (0.0, 1.0)).all():  # choices: who was not chosen has rank 1
+        nothing |= best == 1
+    single = sets.sizes == 1
+    left_out = {
+        "one_object": int(single.sum()),
+        "nothing": int((nothing & ~single).sum()),
+        "several": int((several & ~nothing & ~single).sum()),
+    }
+    telling = ~(single | nothing | several)
+    kept = sets.with_targets(np.where(first, 0.0, 1.0))[telling] if telling.any() else None
+    return kept, {reason: count for reason, count in left_out.items() if count}
 
 
 def _tested(sets: Sets, draws: int, random_state: int) -> dict[str, Any]:
+    kept, left_out = _choices(sets)
     try:
-        return dict(vars(context_test(sets, draws=draws, random_state=random_state)))
+        if kept is None:
+            raise DataError(
+                "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
+            )
+        found = dict(vars(context_test(kept, draws=draws, random_state=random_state)))
     except DataError as error:
-        return {"failed": str(error)}
+        found = {"failed": str(error)}
+    return found | {"left_out": left_out}
 
 
 def _shown_matrix(model: Model, one: Sets) -> list[list[float | None]] | None:

@@ -7,7 +7,7 @@ from typing import Any
 from entourage.effects_plots import draw_effects, draw_influence
 from entourage.report import Cell, Section, Table, write_report
 
-__all__ = ["EFFECTS", "interval", "write_effects"]
+__all__ = ["EFFECTS", "interval", "left_out", "write_effects"]
 
 #: What the figures of `entourage.effects.effects_report` are called.
 EFFECTS = {
@@ -15,6 +15,12 @@ EFFECTS = {
     "iia_violation": "log-odds of a pair change by, when a third object leaves",
     "regularity_rate": "an object is chosen more because another joins",
     "regularity_amount": "and by so much probability, on average",
+}
+
+_LEFT_OUT = {  # why a set says nothing to the test of choices
+    "one_object": "of one object",
+    "nothing": "in which nothing was chosen or ranked",
+    "several": "in which several were chosen or share the first place",
 }
 
 
@@ -54,7 +60,7 @@ def write_effects(path: Path, found: dict[str, Any], *, title: str) -> None:
                 f"{tested['degrees']} degrees of freedom, p = {tested['p_value']:.3g} by simulation from the model "
                 f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices."
             )
-            sections.append(Section("The choices themselves", text))
+            sections.append(Section("The choices themselves", f"{text}{left_out(tested)}"))
         lead = f"{found['model']}; {found['sets_seen']:,} of {found['sets']:,} sets."
         write_report(path, title, lead, sections)
 
@@ -62,3 +68,18 @@ def write_effects(path: Path, found: dict[str, Any], *, title: str) -> None:
 def interval(entry: dict[str, Any]) -> str:
     """Return an interval in words; one set alone has none."""
     return "–" if entry["interval"] is None else "{:.4f} to {:.4f}".format(*entry["interval"])
+
+
+def left_out(tested: dict[str, Any]) -> str:
+    """Return a sentence, after a space, on the sets that took no part in the test of choices; "" where all did.
+
+    Examples
+    --------
+    >>> left_out({"left_out": {"one_object": 1, "nothing": 12}})
+    ' Left out: 1 set of one object, 12 sets in which nothing was chosen or ranked.'
+    """
+    parts = [
+        f"{count:,} set{'s' * (count != 1)} {_LEFT_OUT[reason]}"
+        for reason, count in tested["left_out"].items()
+    ]
+    return f" Left out: {', '.join(parts)}." if parts else ""

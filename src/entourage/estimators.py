@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from entourage import model_file
 from entourage.errors import ModelFileError, check_choice, check_number
 from entourage.losses import Loss, choice_loss
+from entourage.model_content import remake
 from entourage.nets import NETS, Net
 from entourage.predictor import like
 from entourage.set_estimator import SetEstimator
@@ -111,8 +113,16 @@ class DiscreteChooser(SetEstimator):  # noqa: D101 - its docstring is put togeth
         return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return what a table of predictions has a column for, packed, from packed scores."""
-        return {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
+        """Return what a table of predictions has a column for, packed, from packed scores.
+
+        With ``outside``, nothing has a place of its own among the ranks, so that rank 0 is always what is chosen, and
+        each object is told how probable it is that nothing is chosen from its set.
+        """
+        found = {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
+        if self.outside:
+            nothing = self.task.probability_of_nothing(sets, scores)
+            found["probability_of_nothing"] = np.repeat(nothing, sets.sizes)
+        return found
 
 
 class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together below
@@ -193,7 +203,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     A file that is damaged, cut short, foreign or of another format is an error that says so.
     """
     content, tensors = model_file.read(path, "model")
-    kind = ESTIMATORS[check_choice("estimator", content["estimator"], ESTIMATORS)]
+    name = content["estimator"]
+    if name not in ESTIMATORS:  # a choice model: a layer above, imported when first needed
+        models = import_module("entourage.choice").MODELS
+        return remake(models[check_choice("estimator", name, [*ESTIMATORS, *models])], content, tensors)
+    kind = ESTIMATORS[name]
     net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
     model = kind(net, **content["params"])
     fitted = content["fitted"]

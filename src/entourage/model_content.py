@@ -1,11 +1,13 @@
-"""What a model file keeps of a fitted estimator."""
+"""What a model file keeps of a fitted model."""
 
 import functools
 import platform
 import warnings
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +16,7 @@ from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES, Loss
 from entourage.nets import NETS, Scorer
 from entourage.nets.stack import Stack
 
-__all__ = ["describe", "loss_identity", "members_of"]
+__all__ = ["describe", "describe_attributes", "loss_identity", "members_of", "remake"]
 
 
 def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -52,14 +54,49 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             "interrupted": model.interrupted_,
         }
         | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {}),
-        "versions": {name: _version(name) for name in ("entourage", "torch", "numpy")}
-        | {"python": platform.python_version()},
+        "versions": _versions(),
     }
     tensors = {f"net.{name}": value for name, value in model.scorer_.state_dict().items()}
     tensors |= {f"optimizer.{name}": value for name, value in model._optimizer_state.items()}
     for i, (mean, scale) in enumerate(zip(model._standardise.means, model._standardise.scales, strict=True)):
         tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
     return content, tensors
+
+
+def describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return all that is needed to make a model again whose attributes are numbers, names and arrays."""
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
+    content = {
+        "estimator": type(model).__name__,
+        "params": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        "fitted": {name: value for name, value in fitted.items() if name not in arrays},
+        "versions": _versions(),
+    }
+    return content, {name: torch.tensor(value) for name, value in arrays.items()}
+
+
+def remake(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
+    """Make the model again that `describe_attributes` described."""
+    params = {
+        name: dict(value["pairs"]) if isinstance(value, dict) else value
+        for name, value in content["params"].items()
+    }
+    model = kind(**params)
+    vars(model).update(content["fitted"])
+    vars(model).update({name: value.numpy().copy() for name, value in tensors.items()})
+    return model
+
+
+def _plain(value: Any) -> Any:
+    """Bring a parameter into what JSON can hold, a dict as its pairs: keys need not be text."""
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), _plain(item)] for key, item in value.items()]}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
 
 
 def members_of(scorer: Scorer) -> int:
@@ -81,6 +118,11 @@ def loss_identity(loss: Any) -> str:
     name = str(_loss_name(loss, everything) or getattr(loss, "__qualname__", type(loss).__qualname__))
     code = getattr(loss, "__code__", None)
     return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
+
+
+def _versions() -> dict[str, str]:
+    found = {name: _version(name) for name in ("entourage", "torch", "numpy")}
+    return found | {"python": platform.python_version()}
 
 
 def _version(package: str) -> str:

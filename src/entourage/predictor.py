@@ -1,7 +1,8 @@
 """What every ranker can do once it can score: predict, judge, and say what is wrong with its input."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,11 @@ from entourage.metrics import Metric
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
 
-__all__ = ["NotFittedError", "SetPredictor", "like"]
+__all__ = ["NotFittedError", "SetPredictor", "like", "without_each"]
+
+Index: TypeAlias = NDArray[np.int64]
+
+_CHUNK = 8_000_000  # numbers in a temporary array, so that memory stays bounded
 
 
 class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc]
@@ -148,3 +153,36 @@ def like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
     if isinstance(X, (list, tuple)):
         return sets.unpack(packed)
     return packed.reshape(len(sets), -1)
+
+
+def without_each(
+    score: Callable[[Sets], NDArray[Any]], sets: Sets
+) -> Iterator[tuple[Index, Index, Index, NDArray[Any]]]:
+    """Leave each object out of its set and score those who stay; sets of fewer than three are passed over.
+
+    Yields some sets of one size at a time: which they are (n,), the rows of their objects (n, m), the places of those
+    who stay when object j leaves (m, m - 1), and what they score then (n, m, m - 1).
+    """
+    for chosen, rows in sets.by_size():
+        m = rows.shape[1]
+        if m < 3:
+            continue
+        stay = np.array([np.delete(np.arange(m), j) for j in range(m)])  # (m, m - 1)
+        step = max(1, _CHUNK // (m * m * sets.n_features))
+        at_once = max(1, _CHUNK // (m * sets.n_features))
+        for begin in range(0, len(chosen), step):
+            some, mine = chosen[begin : begin + step], rows[begin : begin + step]
+            left = mine[:, stay].reshape(-1, m - 1)  # (n * m, m - 1): the rows of all that remain
+            owner = np.repeat(some, m)
+            parts = [
+                score(_pick(sets, left[k : k + at_once], owner[k : k + at_once]))
+                for k in range(0, len(left), at_once)
+            ]
+            yield some, mine, stay, np.concatenate(parts).reshape(len(some), m, m - 1)
+
+
+def _pick(sets: Sets, rows: Index, owner: Index) -> Sets:
+    """Make sets of rows (n, m), each in the situation of its owner."""
+    offsets = np.arange(len(rows) + 1) * rows.shape[1]
+    situation = None if sets.situation is None else sets.situation[owner]
+    return Sets(sets.objects[rows.ravel()], offsets, None, situation)

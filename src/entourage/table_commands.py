@@ -41,6 +41,9 @@ Group = Annotated[
     str | None,
     typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
 ]
+Outside = Annotated[
+    bool, typer.Option("--outside", help="With choices of one: in some sets nothing was chosen.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
@@ -63,6 +66,13 @@ def own_memory() -> float:
 def _settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
     settings: dict[str, Any] = {"device": device, "random_state": seed}
     return settings if steps is None else settings | {"steps": steps}
+
+
+def _outside(outside: bool, kind: str) -> dict[str, Any]:
+    """Return what --outside sets, seeing that it means something."""
+    if outside and kind != "choice":
+        raise UserError("--outside is about choices of one: it goes with --target-kind choice.")
+    return {"outside": True} if outside else {}
 
 
 def _load_training(
@@ -109,9 +119,7 @@ def fit(
     situation: Situation = None,
     ignore: Ignore = None,
     budget: Annotated[float, typer.Option(min=0, help="Seconds in which auto begins with candidates.")] = 300,
-    outside: Annotated[
-        bool, typer.Option("--outside", help="With choices: in some sets nothing was chosen.")
-    ] = False,
+    outside: Outside = False,
     steps: Steps = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -138,9 +146,7 @@ def fit(
 
     check_output(out)
     console = Console(stderr=as_json)
-    if outside and target_kind != "choice":
-        raise UserError("--outside is about choices of one: it goes with --target-kind choice.")
-    extra: dict[str, Any] = {"outside": True} if outside else {}
+    extra = _outside(outside, target_kind)
     if on_disk is not None:
         if model == "auto":
             raise UserError(
@@ -234,7 +240,10 @@ def predict(
 ) -> None:
     """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came.
 
-    A model of choices adds probability, too; one of choices of some adds chosen (1 or 0) instead of rank.
+    A model of choices adds probability, too; one of choices of some adds chosen (1 or 0) instead of rank. Where
+    nothing may be chosen ([bold]fit --outside[/bold]), nothing has a place among the ranks: no row of a set has rank 0
+    where nothing is the most probable. How probable that is says probability_of_nothing, the same for all rows of a
+    set.
 
     From Parquet to Parquet, where the rows of a set stand together, a stretch of rows is in memory at a time; other
     tables are read whole.
@@ -244,8 +253,9 @@ def predict(
     from entourage.tabular import encoder_of, predict_stream, predict_table
 
     check_output(out)
-    fitted = load(model).set_params(device=device)
+    fitted = load(model)
     encoder_of(fitted, model)
+    fitted.set_params(device=device)
     rows = None
     if table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
         with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -270,8 +280,9 @@ def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_jso
     from entourage.data.table_files import read_table
     from entourage.tabular import encoder_of, evaluate_table
 
-    fitted = load(model).set_params(device=device, verbose=Console(stderr=True).is_terminal)
+    fitted = load(model)
     encoder_of(fitted, model)
+    fitted.set_params(device=device, verbose=Console(stderr=True).is_terminal)
     result = evaluate_table(fitted, read_table(table))
     if as_json:
         typer.echo(json.dumps(result))
@@ -323,6 +334,7 @@ def tune(
     situation: Situation = None,
     ignore: Ignore = None,
     group: Group = None,
+    outside: Outside = False,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
     folds: Annotated[int, typer.Option(min=1, help="Inner folds; 1: a fifth is held out once.")] = 3,
@@ -344,11 +356,12 @@ def tune(
     from entourage.tuning import tune as search
 
     check_output(out)
+    extra = _outside(outside, target_kind)
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group
     )
     ranker = estimator_for(
-        model, target_kind, **_settings(device, seed, steps), categories=encoder.categories or None
+        model, target_kind, **_settings(device, seed, steps), **extra, categories=encoder.categories or None
     )
     terminal = Console(stderr=True).is_terminal
     found = search(
@@ -388,6 +401,7 @@ def compare(
     situation: Situation = None,
     ignore: Ignore = None,
     group: Group = None,
+    outside: Outside = False,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -422,25 +436,25 @@ def compare(
     if report is not None:
         require_report()
         check_output(report)
+    _outside(outside, target_kind)
     frame, encoder, packed, groups = _load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
     )
-    metric = metric or {"choice": "log_likelihood", "subset": "f1"}.get(target_kind, "ranking_accuracy")
     beside = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}.get(target_kind, [])
-    candidates = default_candidates(len(packed.sets), target_kind)
+    candidates = default_candidates(len(packed.sets), target_kind, outside=outside)
     for model, _ in candidates.values():
         if "steps" in model.get_params():
             model.set_params(device=device, **({} if steps is None else {"steps": steps}))
     usual = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
-    metrics = list(dict.fromkeys([metric, *beside, *usual]))
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         line = bar.add_task("comparing", total=None)
         result = run(
             packed.sets,
             candidates,
-            metrics=metrics,
+            metrics=[*beside, *usual],
             metric=metric,
             kind=target_kind,
+            outside=outside,
             folds=folds,
             inner=inner,
             groups=groups,
@@ -462,15 +476,18 @@ def compare(
     shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     shown.add_column("model", no_wrap=True)
     shown.add_column("kind", no_wrap=True)
-    for name in metrics[:2]:
+    metrics = list(dict.fromkeys([result.metric, *beside, *usual]))[:2]
+    for name in metrics:
         shown.add_column(name, justify="right")
     for model_name, means in result.means.items():
         cells = []
-        for name in metrics[:2]:
+        for name in metrics:
             low, high = result.intervals[model_name][name]
             cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
         shown.add_row(model_name, result.kinds[model_name], *cells)
     console.print(shown)
+    for name, why in result.left_out.items():
+        console.print(f"{name} was left out: {why}.")
     console.print(verdict(result))
     if report is not None:
         console.print(f"Report: {report}", soft_wrap=True)
@@ -500,15 +517,16 @@ def effects(
     from entourage import load
     from entourage.data.table_files import read_table
     from entourage.effects import effects_report
-    from entourage.effects_page import EFFECTS, interval, write_effects
+    from entourage.effects_page import EFFECTS, interval, left_out, write_effects
     from entourage.report import require_report
     from entourage.tabular import encoder_of
 
     if report is not None:
         require_report()
         check_output(report)
-    fitted = load(model).set_params(device=device)
+    fitted = load(model)
     encoder = encoder_of(fitted, model)
+    fitted.set_params(device=device)
     frame = read_table(table)
     known = encoder.target is not None and encoder.target in arrow_columns(frame)
     sets = encoder(frame, with_target=known).sets
@@ -526,10 +544,12 @@ def effects(
     if tested is not None and "failed" not in tested:
         console.print(
             f"Choices themselves: likelihood ratio {tested['statistic']:.1f} on {tested['degrees']} degrees of "
-            f"freedom, p = {tested['p_value']:.3g} (calibrated by simulation)"
+            f"freedom, p = {tested['p_value']:.3g} (calibrated by simulation), {tested['n_sets']:,} choices."
+            f"{left_out(tested)}",
+            soft_wrap=True,
         )
     elif tested is not None:
-        console.print(f"Choices themselves: not tested. {tested['failed']}")
+        console.print(f"Choices themselves: not tested. {tested['failed']}{left_out(tested)}", soft_wrap=True)
     if report is not None:
         console.print(f"Report: {report}", soft_wrap=True)
 

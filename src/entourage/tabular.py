@@ -16,6 +16,7 @@ from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
 from entourage.files import replacing
 from entourage.metrics import METRICS, Metric
+from entourage.predictor import without_each
 from entourage.sets import Sets
 
 __all__ = [
@@ -213,35 +214,27 @@ def influence(model: SetEstimator, packed: PackedTable, *, most_sets: int = 500)
 
     A context-free model has none. Looks at ``most_sets`` sets at most, of at least three objects.
     """
-    sets = packed.sets
-    chosen = np.flatnonzero(sets.sizes >= 3)[:most_sets]
-    parts, places = [], []
-    for i in chosen:
-        start, end = sets.offsets[i], sets.offsets[i + 1]
-        for gone in range(end - start):
-            keep = np.delete(np.arange(start, end), gone)
-            parts.append(sets.objects[keep])
-            places.append((i, gone))
-    if not parts:
+    chosen = np.flatnonzero(packed.sets.sizes >= 3)[:most_sets]
+    if len(chosen) == 0:
         return []
-    situation = None if sets.situation is None else sets.situation[[i for i, _ in places]]
-    without = model.predict_scores(Sets.from_list(parts, None, situation))
+    sets = packed.sets[chosen]
     whole = model.predict_scores(sets)
+    turned = np.empty(len(sets.objects))
+    for _, rows, stay, without in without_each(model.predict_scores, sets):
+        first, second = np.triu_indices(rows.shape[1] - 1, 1)
+        for j, rest in enumerate(stay):
+            before, after = whole[rows[:, rest]], without[:, j]  # (n, m - 1)
+            gaps = (before[:, first] - before[:, second]) * (after[:, first] - after[:, second])  # (n, pairs)
+            turned[rows[:, j]] = (gaps < 0).mean(1)
     found = []
-    start = 0
-    for (i, gone), part in zip(places, parts, strict=True):
-        mine = without[start : start + len(part)]
-        start += len(part)
-        before = np.delete(whole[sets.offsets[i] : sets.offsets[i + 1]], gone)
-        upper = np.triu_indices(len(part), 1)
-        turned = (np.subtract.outer(before, before) * np.subtract.outer(mine, mine))[upper] < 0
-        row = int(packed.order[sets.offsets[i] + gone])
-        found.append(
+    for i, size, start in zip(chosen, sets.sizes, sets.offsets[:-1], strict=True):
+        found += [
             {
-                "row": row,
+                "row": int(packed.order[packed.sets.offsets[i] + j]),
                 "set": packed.ids[int(i)].as_py(),
-                "turned": float(turned.mean()),
-                "pairs": len(upper[0]),
+                "turned": float(turned[start + j]),
+                "pairs": int((size - 1) * (size - 2) // 2),
             }
-        )
+            for j in range(size)
+        ]
     return sorted(found, key=lambda entry: -entry["turned"])

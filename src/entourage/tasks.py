@@ -19,13 +19,13 @@ from entourage.choice_metrics import (
     subset_accuracy,
     subset_log_likelihood,
 )
-from entourage.errors import DataError, ShapeError
+from entourage.errors import DataError, ParameterError, ShapeError, check_choice
 from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
 from entourage.metrics import METRICS, Metric, ranking_accuracy
 from entourage.ranks import ranks_from_scores
 from entourage.sets import AnySets, Sets
 
-__all__ = ["TASKS", "Choice", "Ranking", "SubsetChoice"]
+__all__ = ["TASKS", "Choice", "Ranking", "SubsetChoice", "task_of"]
 
 
 class Ranking:
@@ -38,6 +38,7 @@ class Ranking:
     metrics = METRICS
     main, words, criterion_words = "ranking_accuracy", "0/1-ranking accuracy", "0/1-ranking accuracy"
     decide = staticmethod(ranks_from_scores)
+    telling = "sets that rank two objects differently"  # what `informative` finds, in words
     nothing = (
         "No set ranks two objects differently, so there is nothing to learn. "
         "Check that y holds ranks within each set."
@@ -94,6 +95,7 @@ class Choice:
     def __init__(self, *, outside: bool = False) -> None:
         self.outside = outside
         self.only_differences = not outside
+        self.telling = "sets" if outside else "sets of at least two objects"
         self.metric: Metric = partial(choice_accuracy, outside=outside)
         self.criterion: Metric = partial(log_likelihood, outside=outside)
         self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion} | METRICS
@@ -131,7 +133,8 @@ class Choice:
             hint = (
                 ""
                 if self.outside or chosen[i]
-                else " Where nothing may be chosen, DiscreteChooser(outside=True)."
+                else " Where nothing may be chosen, outside=True (of DiscreteChooser and compare), or --outside on the "
+                "command line."
             )
             raise DataError(
                 f"One object of a set is chosen; in set {i} it is {chosen[i]}. For several, SubsetChooser.{hint}"
@@ -142,10 +145,10 @@ class Choice:
         """Which sets say anything: there was something else to choose."""
         return np.asarray(sets.sizes > (0 if self.outside else 1))
 
-    @staticmethod
-    def decide(scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Return ranks: who would be chosen first."""
-        return ranks_from_scores(scores)
+    def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Return ranks: who would be chosen first. With ``outside``, nothing has a place of its own among them."""
+        ranks = ranks_from_scores(scores)
+        return ranks + (scores <= 0) if self.outside else ranks
 
     def places(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
         """Return the place of the best object of each set; -1 where all are worse than nothing."""
@@ -158,12 +161,21 @@ class Choice:
 
     def probabilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the softmax of packed scores, in each set."""
-        starts = sets.offsets[:-1]
-        highest = np.maximum.reduceat(scores.astype(np.float64), starts)
+        powers, nothing = self._powers(sets, scores)
+        total = np.add.reduceat(powers, sets.offsets[:-1]) + nothing
+        return np.asarray(powers / np.repeat(total, sets.sizes))
+
+    def probability_of_nothing(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Return for each set how probable it is that nothing is chosen; 0 without ``outside``."""
+        powers, nothing = self._powers(sets, scores)
+        return np.asarray(nothing / (np.add.reduceat(powers, sets.offsets[:-1]) + nothing))
+
+    def _powers(self, sets: Sets, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return e to the power of packed scores and, for each set, of nothing's, scaled alike to stay finite."""
+        highest = np.maximum.reduceat(scores.astype(np.float64), sets.offsets[:-1])
         highest = np.maximum(highest, 0.0) if self.outside else highest
         powers = np.exp(scores - np.repeat(highest, sets.sizes))
-        total = np.add.reduceat(powers, starts) + (np.exp(-highest) if self.outside else 0.0)
-        return np.asarray(powers / np.repeat(total, sets.sizes))
+        return powers, np.exp(-highest) if self.outside else np.zeros(len(sets))
 
 
 class SubsetChoice:
@@ -173,6 +185,7 @@ class SubsetChoice:
     only_differences = False
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
     criterion: Metric = staticmethod(subset_log_likelihood)
+    telling = "sets"
     nothing = "There is no object, so there is nothing to learn."
 
     def __init__(self, *, threshold: float = 0.0) -> None:
@@ -226,6 +239,24 @@ TASKS: dict[str, Any] = {
     "choice": Choice(),
     "subset": SubsetChoice(),
 }
+
+
+def task_of(kind: str, *, outside: bool = False) -> Any:
+    """Return the task of a kind of target; with ``outside``, nothing may have been chosen.
+
+    Examples
+    --------
+    >>> task_of("choice", outside=True).outside
+    True
+    """
+    task = TASKS[check_choice("kind", kind, TASKS)]
+    if not outside:
+        return task
+    if kind != "choice":
+        raise ParameterError(
+            f'outside=True is about choices of one: it goes with kind="choice"; got {kind!r}.'
+        )
+    return Choice(outside=True)
 
 
 def _mean_f1(sets: Sets, scores: NDArray[Any], threshold: float) -> float:

@@ -25,6 +25,7 @@ from sklearn.base import clone
 from entourage.errors import DataError, ParameterError, TrainingError, UserError, check_choice, check_number
 from entourage.estimators import SetEstimator
 from entourage.folds import fold_indices
+from entourage.metrics import Metric
 from entourage.nets import FATE
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
@@ -70,11 +71,13 @@ def tune(
     """Search for the settings of ``model`` that do best on inner folds; ``model`` stays as it is.
 
     The first trial is the model as it came, so that a search never ends with worse. A trial that is behind
-    the median of the others at the same point is given up (pruned).
+    the median of the others at the same point is given up (pruned). A net is watched while it learns, and by
+    what it watches itself, the task's criterion: for rankings 0/1-ranking accuracy, for choices the log-likelihood,
+    also where ``metric`` is another.
 
     Parameters
     ----------
-    model : a Ranker or a baseline
+    model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets that end without a choice
     X, y, situation : see :meth:`entourage.Ranker.fit`
     space : what to search; by default :func:`space_of` the model
     trials : how many settings to try, those of earlier runs of the same study included
@@ -202,7 +205,7 @@ def nested_cross_validation(
         )
         best = clone(model).set_params(**found.params)
         _fit(best, sets[train])
-        values = _per_set(best, sets[test], metric)
+        values = _per_set(best.task.metrics[metric], sets[test], best.predict_scores(sets[test]))
         results.append(Outer(found.params, found.score, _mean(values), test, values))
     return results
 
@@ -212,7 +215,11 @@ def nested_cross_validation(
 
 @dataclass
 class _Objective:
-    """The mean score over the inner folds, told of its progress so that it can be given up."""
+    """The mean score over the inner folds, told of its progress so that it can be given up.
+
+    All that is told of a trial is of one measure, so that it can be compared with other trials and with itself: the
+    criterion where the model reports it while it learns, else the metric of the search.
+    """
 
     model: SetPredictor
     sets: Sets
@@ -221,18 +228,30 @@ class _Objective:
 
     def __call__(self, params: Mapping[str, Any], report: Callable[[int, float], None]) -> float:
         scores: list[float] = []
+        told: list[float] = []  # of the folds that are done
         for i, (train, test) in enumerate(self.parts):
             model = clone(self.model).set_params(**params)
             looks = iter(range(i * 1000, i * 1000 + 999))
-            earlier = list(scores)
 
-            def look(score: float, looks: Iterator[int] = looks, earlier: list[float] = earlier) -> None:
+            def look(
+                score: float, looks: Iterator[int] = looks, earlier: tuple[float, ...] = tuple(told)
+            ) -> None:
                 report(next(looks), float(np.mean([*earlier, score])))
 
-            _fit(model, self.sets[train], look)
-            scores.append(_mean(_per_set(model, self.sets[test], self.metric)))
-            report(i * 1000 + 999, float(np.mean(scores)))
+            _fit(model, self.sets[train], look if self.watched else None)
+            given = self.sets[test]
+            predicted = model.predict_scores(given)
+            scores.append(_mean(_per_set(model.task.metrics[self.metric], given, predicted)))
+            told.append(
+                _mean(_per_set(model.task.criterion, given, predicted)) if self.watched else scores[-1]
+            )
+            report(i * 1000 + 999, float(np.mean(told)))
         return float(np.mean(scores))
+
+    @property
+    def watched(self) -> bool:
+        """Whether the model reports its criterion while it learns."""
+        return isinstance(self.model, SetEstimator) and bool(self.model.validation)
 
 
 def _fit(model: SetPredictor, sets: Sets, look: Callable[[float], None] | None = None) -> None:
@@ -244,18 +263,16 @@ def _fit(model: SetPredictor, sets: Sets, look: Callable[[float], None] | None =
         model.fit(sets)
 
 
-def _per_set(model: SetPredictor, sets: Sets, metric: str) -> NDArray[np.float64]:
-    scores = model.predict_scores(sets)
+def _per_set(judge: Metric, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
     values = np.full(len(sets), np.nan)
     for chosen, rows in sets.by_size():
-        judge = model.task.metrics[metric]
         values[chosen] = judge(scores[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
     return values
 
 
 def _mean(values: NDArray[np.float64]) -> float:
     if np.isnan(values).all():
-        raise DataError("A fold holds no set with an order to judge by; take fewer folds.")
+        raise DataError("A fold holds no set for which the metric means anything; take fewer folds.")
     return float(np.nanmean(values))
 
 
@@ -466,6 +483,9 @@ def _identity(objective: _Objective, space: Space, seed: int) -> str:
     if "device" in model.get_params():
         model.set_params(device="auto", verbose=False)  # where it runs and what it shows is no part of it
     digest.update(repr((model, sorted(space.items(), key=str), objective.metric, seed)).encode())
+    task = objective.model.task
+    if objective.watched and task.metrics[objective.metric] is not task.criterion:
+        digest.update(b"pruned by the criterion")  # studies of earlier versions mixed it with the metric
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """What choice models share: maximum likelihood, standard errors, and a table of estimates."""
 
+import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -9,10 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from entourage import model_file
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
-from entourage.choice.packed import Floats, Index, Packed
+from entourage.choice.packed import Floats, Index, Packed, sum_by
 from entourage.choice.summary import table
-from entourage.errors import DataError, ShapeError
+from entourage.errors import DataError, ModelFileError, ShapeError
+from entourage.intervals import labels_of
+from entourage.model_content import describe_attributes
 from entourage.predictor import SetPredictor, _check_weights, like
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Choice
@@ -30,13 +34,15 @@ class ChoiceModel(SetPredictor):
     ----------
     coef_ : the estimates, in the order of ``parameter_names_``
     standard_errors_ : by the inverse of minus the Hessian; NaN where the data leave an estimate open
-    robust_standard_errors_ : by the sandwich, which holds also where the model is not quite right
+    robust_standard_errors_ : by the sandwich, which holds also where the model is not quite right; with
+        ``groups``, also where the sets of a group are not independent of each other
     z_values_ : estimates over their standard errors
     covariance_ : the covariance of the estimates, by the Hessian
     log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
     rho_squared_ : 1 less the ratio of the two (McFadden)
     n_parameters_ : how many parameters the data settle; with a penalty, the effective number
-    aic_, bic_ : information criteria, smaller is better
+    aic_, bic_ : information criteria, smaller is better; bic_ counts groups
+    n_sets_, n_groups_ : how many sets were seen, and how many groups of them; without ``groups``, as many
     open_ : which estimates the data leave open, by directions in which the likelihood is flat
     converged_ : whether the top of the likelihood was found
     """
@@ -51,21 +57,26 @@ class ChoiceModel(SetPredictor):
         *,
         situation: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Estimate from sets and the place of the chosen object in each, or rows of 0 and 1.
 
-        Weights count as so many sets each, after they are brought to mean 1.
+        Weights count as so many sets each, after they are brought to mean 1. ``groups`` says who chose, one label
+        a set: robust standard errors then take people, not sets, for independent (clustered errors), and in
+        `MixedLogit` a person's choices share their coefficients. By default every set is somebody else's.
         """
         self._check_parameters()
         sets, given = self._check_training_data(X, y, situation, sample_weight)
-        weights = np.ones(len(sets)) if given is None else given
+        of_sets = np.ones(len(sets)) if given is None else given
         if sets.situation is not None:
             raise DataError(
                 "Situation features are the same for all objects of a set, and cancel in a linear utility. "
                 "Multiply them with features of the objects (one-hot alternatives, say) and pass those."
             )
+        people = _people(groups, len(sets))
+        weights = _weights_of_people(of_sets, people) if self._panel else of_sets
         self._prepare(sets)
-        packed = self._design(sets)
+        packed = self._learn_from(sets, people)
         chosen = np.flatnonzero(sets.targets == 0)
         steps, penalty = self._steps(packed), self._penalty(packed)
 
@@ -86,9 +97,10 @@ class ChoiceModel(SetPredictor):
         self.n_features_in_, self.n_situation_features_in_ = sets.n_features, 0
         values, slopes = self._contributions(self.theta_, packed, chosen)
         self.log_likelihood_ = float(weights @ values)
-        self.null_log_likelihood_ = -float(weights @ np.log(packed.sizes))
-        self.n_sets_ = len(sets)
-        self._judge(peak.information, penalty, slopes * weights[:, None], steps)
+        self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
+        self.n_sets_, self.n_groups_ = len(sets), int(people.max()) + 1
+        scores = slopes * weights[:, None]
+        self._judge(peak.information, penalty, scores if self._panel else sum_by(people, scores), steps)
         self._warn()
         return self
 
@@ -124,9 +136,22 @@ class ChoiceModel(SetPredictor):
             )
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
+        from entourage.choice import MODELS
+
+        self._check_fitted()
+        if MODELS.get(type(self).__name__) is not type(self):
+            raise ModelFileError(
+                f"A model file can hold {', '.join(MODELS)}; this is a {type(self).__name__} of your own. Pickle it "
+                "instead."
+            )
+        model_file.write(path, "model", *describe_attributes(self))
+
     # --- what a model says of itself --------------------------------------------------------------
 
     _concave = False
+    _panel = False  # whether the choices of a person are one contribution to the likelihood
 
     def _check_parameters(self) -> None:
         """Say which parameter of the constructor means nothing."""
@@ -137,6 +162,10 @@ class ChoiceModel(SetPredictor):
     def _design(self, sets: Sets) -> Packed:
         """Bring sets into the form the model works on; say what is wrong with them."""
         return Packed.of(sets)
+
+    def _learn_from(self, sets: Sets, people: Index) -> Packed:
+        """Do what `_design` does, knowing who chose, (n,)."""
+        return self._design(sets)
 
     @abstractmethod
     def _start(self, packed: Packed) -> Floats:
@@ -156,7 +185,7 @@ class ChoiceModel(SetPredictor):
 
     @abstractmethod
     def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
-        """Return the log-likelihood of each set, (n,), and its gradient, (n, p)."""
+        """Return the log-likelihood of each set, (n,), and its gradient, (n, p); a panel's, of each person."""
 
     def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood, (p, p)."""
@@ -205,7 +234,7 @@ class ChoiceModel(SetPredictor):
             1 - self.log_likelihood_ / self.null_log_likelihood_ if self.null_log_likelihood_ else 0.0
         )
         self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
-        self.bic_ = np.log(self.n_sets_) * self.n_parameters_ - 2 * self.log_likelihood_
+        self.bic_ = float(np.log(self.n_groups_)) * self.n_parameters_ - 2 * self.log_likelihood_
 
     def _root(self, variances: Floats) -> Floats:
         return np.where(self.open_, np.nan, np.sqrt(np.maximum(variances, 0.0)))
@@ -230,3 +259,41 @@ class ChoiceModel(SetPredictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _people(groups: ArrayLike | None, n_sets: int) -> Index:
+    """Return whose choice each set is, (n,): the place of its label among the sorted ones."""
+    if groups is None:
+        return np.arange(n_sets)
+    try:
+        labels = np.asarray(groups)
+        people = labels_of(labels, n_sets)
+        missing = np.flatnonzero(labels != labels)
+    except TypeError:
+        raise DataError(
+            "groups needs labels that can be sorted, all of them numbers or all of them text; there are others, or "
+            "some are missing. Label every set."
+        ) from None
+    if len(missing):
+        raise DataError(
+            f"groups needs a label for every set; that of set {missing[0]} is {labels[missing[0]]}."
+        )
+    if n_sets > 1 and not people.any():
+        raise DataError(
+            f"groups needs at least two labels; all {n_sets} sets have {labels[0]}. Leave groups out where one "
+            "person chose throughout."
+        )
+    return people
+
+
+def _weights_of_people(weights: Floats, people: Index) -> Floats:
+    """Return the weight of each person, which all their sets must have."""
+    first = np.unique(people, return_index=True)[1]
+    differs = np.flatnonzero(weights != weights[first][people])
+    if len(differs):
+        i, j = first[people[differs[0]]], differs[0]
+        raise DataError(
+            "sample_weight must be the same for all sets of a group, whose choices count together; sets "
+            f"{i} and {j} are of one group and have {weights[i]:g} and {weights[j]:g} (once brought to mean 1)."
+        )
+    return weights[first]

@@ -22,24 +22,31 @@ LARGEST = 50.0  # of the logarithm of a lognormal coefficient
 
 
 @dataclass(frozen=True, eq=False)
-class _Simulated(Packed):
-    """Objects, and the draws of each set once they are needed."""
+class _Panel(Packed):
+    """Objects, the sets of a person side by side, and the draws of each of g people once they are needed."""
 
+    order: Index  # the place of each set in the input, (n,)
+    shift: Index  # how far each set moved, in objects, (n,)
+    heads: Index  # the first set of each person, and the end, (g + 1,)
     halton: Callable[[int], Floats]
 
     @cached_property
     def normals(self) -> Floats:
-        """Standard normal draws, (n, r, k)."""
-        return np.asarray(self.halton(len(self.sizes)))
+        """Standard normal draws, (g, r, k)."""
+        return np.asarray(self.halton(len(self.heads) - 1))
 
 
 class MixedLogit(ChoiceModel):
-    r"""A logit whose coefficients are drawn anew for each set (McFadden and Train 2000).
+    r"""A logit whose coefficients differ from person to person (McFadden and Train 2000).
 
     :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with independent normal or lognormal coefficients for
-    some features and fixed ones for the others. The expectation is a mean over Halton draws, other ones for each
-    set, and the simulated likelihood is maximised. Predictions use the same draws for every set, so that
-    a set's probabilities don't depend on what else is asked for.
+    some features and fixed ones for the others. ``fit(X, y, groups=...)`` is told who chose, one label a set: all
+    choices of a person share one b, and are as likely as :math:`E_b[\prod_t P_{i_t}(b)]` says (a panel; Revelt and
+    Train 1998). By default every set is somebody else's. The expectation is a mean over Halton draws, other ones
+    for each person, in the order of their labels, and the simulated likelihood is maximised.
+
+    Predictions, and `log_likelihood`, are of one choice of a stranger. They use the same draws for every set, so
+    that a set's probabilities don't depend on what else is asked for.
 
     Parameters
     ----------
@@ -47,7 +54,7 @@ class MixedLogit(ChoiceModel):
         The columns whose coefficients are random, normal where nothing else is said. A lognormal coefficient is
         positive: pass minus the price.
     draws : int
-        For each set.
+        For each person.
     scramble : bool
         Whether the Halton sequence is scrambled; without, its first 50 points are left out.
     random_state : int
@@ -70,6 +77,8 @@ class MixedLogit(ChoiceModel):
     >>> bool(abs(model.standard_deviations_[0] - 2) < 3 * model.standard_errors_[1])
     True
     """
+
+    _panel = True
 
     def __init__(
         self,
@@ -118,8 +127,16 @@ class MixedLogit(ChoiceModel):
         logit = MultinomialLogit(l2=1e-6 * len(sets)).fit(sets)
         self.start_ = logit.coef_
 
-    def _design(self, sets: Sets) -> _Simulated:
-        return _Simulated(sets.objects.astype(np.float64), sets.offsets, self._normals)
+    def _design(self, sets: Sets) -> _Panel:
+        return self._learn_from(sets, np.arange(len(sets)))
+
+    def _learn_from(self, sets: Sets, people: Index) -> _Panel:
+        order = np.argsort(people, kind="stable")
+        offsets = np.append(0, np.cumsum(sets.sizes[order]))
+        shift = offsets[:-1] - sets.offsets[order]
+        rows = np.arange(len(sets.objects)) - np.repeat(shift, sets.sizes[order])
+        heads = np.append(0, np.cumsum(np.bincount(people)))
+        return _Panel(sets.objects[rows].astype(np.float64), offsets, order, shift, heads, self._normals)
 
     def _start(self, packed: Packed) -> Floats:
         spread = packed.spread(packed.features)[self.columns_]
@@ -149,16 +166,16 @@ class MixedLogit(ChoiceModel):
         )
         return theta * signs, np.diag(signs)
 
-    def _normals(self, n_sets: int) -> Floats:
-        """Return standard normal draws, (n, r, k)."""
+    def _normals(self, n_people: int) -> Floats:
+        """Return standard normal draws, (g, r, k)."""
         k = len(self.columns_)
         halton = qmc.Halton(k, scramble=self.scramble, seed=np.random.default_rng(self.random_state))
         if not self.scramble:
             halton.fast_forward(50)
-        return np.asarray(ndtri(halton.random(n_sets * self.draws))).reshape(n_sets, self.draws, k)
+        return np.asarray(ndtri(halton.random(n_people * self.draws))).reshape(n_people, self.draws, k)
 
     def _coefficients(self, theta: Floats, normals: Floats) -> Floats:
-        """Return the random coefficients of each draw, (n, r, k)."""
+        """Return the random coefficients of each draw, (g, r, k)."""
         d = len(theta) - len(self.columns_)
         drawn = theta[:d][self.columns_] + theta[d:] * normals
         if self.lognormal_.any():
@@ -166,61 +183,72 @@ class MixedLogit(ChoiceModel):
             drawn[..., self.lognormal_] = powers
         return np.asarray(drawn)
 
-    def _log_p(self, theta: Floats, packed: Packed, drawn: Floats) -> Floats:
-        """Return the log-probability of each object under each draw of its set, (N, r)."""
+    def _log_p(self, theta: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
+        """Return the log-probability of each object under each draw of its person, (N, r)."""
         d = len(theta) - len(self.columns_)
         fixed = theta[:d].copy()
         fixed[self.columns_] = 0.0
         utilities = np.repeat((packed.features @ fixed)[:, None], self.draws, axis=1)
         for k, column in enumerate(self.columns_):
-            utilities += packed.features[:, [column]] * drawn[packed.owner, :, k]
+            utilities += packed.features[:, [column]] * drawn[person, :, k]
         return packed.log_softmax(utilities)
 
-    def _chunks(self, packed: Packed) -> Iterator[tuple[slice, Packed]]:
-        """Yield stretches of sets that fit into memory with all their draws."""
-        start, n = 0, len(packed.sizes)
-        while start < n:
-            stop = int(np.searchsorted(packed.offsets, packed.offsets[start] + CHUNK // self.draws))
-            stop = min(max(stop - 1, start + 1), n)
-            first, last = packed.offsets[start], packed.offsets[stop]
-            yield (
-                slice(start, stop),
-                Packed(packed.features[first:last], packed.offsets[start : stop + 1] - first),
-            )
+    def _chunks(self, packed: _Panel) -> Iterator[tuple[slice, slice, Packed]]:
+        """Yield stretches of people, with their sets, that fit into memory with all their draws."""
+        heads, start = packed.heads, 0
+        ends = packed.offsets[heads]
+        while start < len(heads) - 1:
+            stop = int(np.searchsorted(ends, ends[start] + CHUNK // self.draws))
+            stop = min(max(stop - 1, start + 1), len(heads) - 1)
+            sets = slice(heads[start], heads[stop])
+            offsets = packed.offsets[heads[start] : heads[stop] + 1]
+            part = Packed(packed.features[ends[start] : ends[stop]], offsets - offsets[0])
+            yield slice(start, stop), sets, part
             start = stop
 
-    def _utilities(self, theta: Floats, packed: Packed) -> Floats:
+    def _utilities(self, theta: Floats, packed: Any) -> Floats:
         drawn = self._coefficients(theta, self._normals(1))
         parts = []
-        for _, part in self._chunks(packed):
-            log_p = self._log_p(theta, part, np.broadcast_to(drawn, (len(part.sizes), *drawn.shape[1:])))
+        for _, _, part in self._chunks(packed):
+            log_p = self._log_p(theta, part, drawn, np.zeros_like(part.owner))
             parts.append(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
         return np.concatenate(parts)
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
+        rows = chosen[packed.order] + packed.shift
         parts = [
-            self._simulated(theta, part, chosen[sets] - packed.offsets[sets.start], packed.normals[sets])
-            for sets, part in self._chunks(packed)
+            self._simulated(
+                theta,
+                part,
+                rows[sets] - packed.offsets[sets.start],
+                packed.heads[people] - sets.start,
+                packed.normals[people],
+            )
+            for people, sets, part in self._chunks(packed)
         ]
         return np.concatenate([values for values, _ in parts]), np.concatenate(
             [slopes for _, slopes in parts]
         )
 
     def _simulated(
-        self, theta: Floats, packed: Packed, chosen: Index, normals: Floats
+        self, theta: Floats, packed: Packed, chosen: Index, heads: Index, normals: Floats
     ) -> tuple[Floats, Floats]:
-        drawn = self._coefficients(theta, normals)  # (n, r, k)
-        log_p = self._log_p(theta, packed, drawn)  # (N, r)
-        own = log_p[chosen]  # (n, r)
+        """Return the log-likelihood of each person, (g,), and its gradient; ``heads``: their first sets."""
+        counts = np.diff(np.append(heads, len(chosen)))
+        person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
+        drawn = self._coefficients(theta, normals)  # (g, r, k)
+        log_p = self._log_p(theta, packed, drawn, person)  # (N, r)
+        own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
         total = np.logaddexp.reduce(own, axis=1)
-        belief = np.exp(own - total[:, None])  # of each draw, given the choice
+        belief = np.exp(own - total[:, None])  # of each draw, given the choices
         p = np.exp(log_p)
         x = packed.features
-        mixed = np.einsum("nr,nr->n", p, belief[packed.owner])
-        slopes = x[chosen] - packed.sum(mixed[:, None] * x)  # (n, d)
-        spreads = np.empty((len(chosen), len(self.columns_)))
+        mixed = np.einsum("nr,nr->n", p, belief[person])
+        slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
+        spreads = np.empty((len(heads), len(self.columns_)))
         for k, column in enumerate(self.columns_):
-            felt = belief * (x[chosen, column][:, None] - packed.sum(p * x[:, [column]]))  # (n, r)
+            surprise = x[chosen, column][:, None] - packed.sum(p * x[:, [column]])  # (n, r)
+            felt = belief * np.add.reduceat(surprise, heads, axis=0)  # (g, r)
             if self.lognormal_[k]:
                 felt *= drawn[..., k]
             slopes[:, column] = felt.sum(1)

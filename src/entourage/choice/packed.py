@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from entourage.errors import DataError
 from entourage.sets import Sets
 
-__all__ = ["Floats", "Index", "Packed", "codes_of", "log_sum_exp", "softmax_information", "softmax_terms"]
+__all__ = [
+    "Floats",
+    "Index",
+    "Packed",
+    "codes_of",
+    "log_sum_exp",
+    "softmax_information",
+    "softmax_terms",
+    "sum_by",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -72,6 +81,12 @@ def log_sum_exp(values: Floats, starts: Index) -> Floats:
     sizes = np.diff(np.append(starts, len(values)))
     powers = np.exp(values - np.repeat(highest, sizes, axis=0))
     return np.asarray(np.log(np.add.reduceat(powers, starts, axis=0)) + highest)
+
+
+def sum_by(groups: Index, values: Floats) -> Floats:
+    """Sum the rows of each group, which are counted from 0 without a gap: (n, ...) to (g, ...)."""
+    starts = np.cumsum(np.bincount(groups)) - np.bincount(groups)
+    return np.asarray(np.add.reduceat(values[np.argsort(groups, kind="stable")], starts, axis=0))
 
 
 def softmax_terms(utilities: Floats, slopes: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:

@@ -21,9 +21,10 @@ def table(model: Any, names: Sequence[str], notes: Sequence[str] = ()) -> str:
             strict=True,
         )
     ]
+    grouped = "" if model.n_groups_ == model.n_sets_ else f" in {model.n_groups_:,} groups"
     return "\n".join(
         [
-            f"{type(model).__name__}: {model.n_sets_:,} sets, {model.n_parameters_:g} parameters"
+            f"{type(model).__name__}: {model.n_sets_:,} sets{grouped}, {model.n_parameters_:g} parameters"
             + ("" if model.converged_ else ", NOT CONVERGED"),
             f"log-likelihood {model.log_likelihood_:.3f} (null {model.null_log_likelihood_:.3f}), "
             f"rho squared {model.rho_squared_:.4f}, AIC {model.aic_:.2f}, BIC {model.bic_:.2f}",
