@@ -110,7 +110,10 @@ def demo(
 @app.command()
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="What to reproduce: table1, table2, sizes, effects or expressivity.")
+        str,
+        typer.Argument(
+            help="What to reproduce: table1, table2, sizes, effects, expressivity, sf or noguchi."
+        ),
     ],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="The paper's protocol, or fewer repetitions (the default).")
@@ -125,7 +128,7 @@ def reproduce(
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Settings to try, instead of the mode's.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="For table2: a folder of photographs with depth; see below.")
+        Path | None, typer.Option(help="For table2, sf and noguchi: the folder of the data; see below.")
     ] = None,
     regions: Annotated[
         str, typer.Option(help="For table2: how photographs are cut, grid (61 × 55) or superpixels.")
@@ -146,6 +149,12 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
     [bold]effects[/bold]: the compromise, attraction and similarity effects, learnt from rankings.
 
     [bold]expressivity[/bold]: Proposition 1, executed, and how many ranking functions each order reaches.
+
+    [bold]sf[/bold]: people's choices of a mode of travel, with and without features, by choice models and nets. \
+--data is the folder of sfwork_long.csv, sfshop_long.csv and their pcmc files.
+
+    [bold]noguchi[/bold]: attraction, compromise and similarity in people's choices, and in nets that learn from them. \
+--data is the folder of choices_long.csv.
 
     Every row is kept as it is finished: started again in the same folder, an interrupted run goes on.
     """

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from entourage.together import fit_together
 from entourage.tuning import tune
 
 __all__ = ["ModelJob", "batches_of", "fit_all", "held_out_data", "model_jobs", "training_data"]
+
+J = TypeVar("J", bound=Job)
 
 MAKERS = {"medoid": make_medoid, "hypervolume": make_hypervolume}
 
@@ -88,7 +90,7 @@ def _tuning(claims: dict[str, Any], options: Options, folder: str) -> tuple[int,
     return options.trials or budget["trials"], budget["folds"], folder
 
 
-def batches_of(jobs: Sequence[ModelJob], options: Options) -> list[list[ModelJob]]:
+def batches_of(jobs: Sequence[J], options: Options) -> list[list[J]]:
     """Part jobs into those to be trained together: on a GPU the repetitions of one net, else none."""
     if options.workers > 1 or options.tune or find_device(options.device).type != "cuda":
         return [[job] for job in jobs]

@@ -6,7 +6,9 @@ from pathlib import Path
 from entourage.errors import UserError, check_choice
 from entourage.experiments.effects import run_effects
 from entourage.experiments.expressivity import run_expressivity
+from entourage.experiments.noguchi import run_noguchi
 from entourage.experiments.rows import Options
+from entourage.experiments.sf import run_sf
 from entourage.experiments.sizes import run_sizes
 from entourage.experiments.table1 import run_table
 from entourage.experiments.table2 import run_table2
@@ -20,11 +22,16 @@ EXPERIMENTS: dict[str, Callable[[Path, Options], str]] = {
     "sizes": run_sizes,
     "effects": run_effects,
     "expressivity": run_expressivity,
+    "sf": run_sf,
+    "noguchi": run_noguchi,
 }
+WITH_DATA = ("table2", "sf", "noguchi")
 
 
 def reproduce(name: str, folder: Path, options: Options) -> str:
     """Run an experiment: rows, Markdown, pictures and a report go into ``folder``; return the Markdown."""
-    if name != "table2" and (options.data is not None or options.regions != "grid"):
-        raise UserError("--data and --regions are about photographs: they are for table2.")
+    if options.data is not None and name not in WITH_DATA:
+        raise UserError(f"--data is for {', '.join(WITH_DATA)}: {name} makes its own data.")
+    if options.regions != "grid" and name != "table2":
+        raise UserError("--regions is about photographs: it is for table2.")
     return EXPERIMENTS[check_choice("name", name, EXPERIMENTS)](folder, options)

@@ -38,7 +38,7 @@ class Options:
     workers: int = 1
     tune: bool = False
     trials: int | None = None
-    data: Path | None = None  # a folder of photographs, for table2
+    data: Path | None = None  # the folder of an experiment's data: photographs, for table2
     regions: str = "grid"  # how they are cut
     on_row: Callable[[int, int, str], None] = field(default=lambda done, total, what: None)
 
