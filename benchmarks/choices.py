@@ -1,8 +1,8 @@
 """What choosers are worth on tasks of choosing: ``python -m benchmarks.choices``.
 
 10,000 training sets of 10 objects, judged on 10,000 fresh ones: how often the right object is chosen (medoid,
-hypervolume, crowded), F1 of the chosen ones (Pareto, digits; pictures of test sets were never seen). Rows are kept in
-``results/choices.jsonl`` as they come.
+hypervolume, nearest neighbour), F1 of the chosen ones (Pareto, digits; pictures of test sets were never seen). Rows
+are kept in ``results/choices.jsonl`` as they come.
 """
 
 import argparse
@@ -15,11 +15,12 @@ import torch
 
 from entourage import FATE, ContextFree, DiscreteChooser, SetAttention, SubsetChooser, __version__
 from entourage.data import make_choice, make_digits, make_pareto
+from entourage.data.choices import CHOICE_TASKS
 
 RESULTS = Path(__file__).parent / "results"
 NETS = {"ContextFree": ContextFree(), "FATE": FATE(), "SetAttention": SetAttention()}
 TARGETS = {"medoid": 0.881, "hypervolume": 0.769, "pareto": 0.942}
-TASKS = ["medoid", "hypervolume", "crowded", "pareto", "digits mode", "digits unique"]
+TASKS = [*CHOICE_TASKS, "pareto", "digits mode", "digits unique"]
 
 
 def data_of(task: str, part: str) -> tuple[Any, Any]:
@@ -32,7 +33,7 @@ def data_of(task: str, part: str) -> tuple[Any, Any]:
 
 
 def run(task: str, name: str, steps: int, device: str) -> dict[str, Any]:
-    make = DiscreteChooser if task in ("medoid", "hypervolume", "crowded") else SubsetChooser
+    make = DiscreteChooser if task in CHOICE_TASKS else SubsetChooser
     model = make(NETS[name], steps=steps, random_state=0, device=device)
     start = time.perf_counter()
     model.fit(*data_of(task, "train"))

@@ -168,6 +168,18 @@ def pair_scoring(device: torch.device) -> list[Row]:
 
         return run
 
+    def recorded(work: Callable[[], Tensor]) -> Callable[[], None]:
+        """Record the work as a CUDA graph, as steps of training are."""
+        stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                work()
+        torch.cuda.current_stream().wait_stream(stream)
+        with torch.cuda.graph(graph, stream=stream):
+            work()
+        return graph.replay
+
     with torch.no_grad():
         exact = eager_pairs(copy.deepcopy(utility).double(), objects.double())
         off = {
@@ -183,6 +195,9 @@ def pair_scoring(device: torch.device) -> list[Row]:
         }
         times = {name: milliseconds(work, 20, warm=3) for name, work in kinds.items()}
     times["forward and backward: ours, bfloat16"] = milliseconds(back(narrow(ours)), 20, warm=3)
+    times["forward and backward: ours, bfloat16, recorded"] = milliseconds(
+        recorded(back(narrow(ours))), 20, warm=3
+    )
     times["forward and backward: ours, float32"] = milliseconds(back(ours), 10, warm=3)
     times["forward and backward: portable tiles, float32"] = milliseconds(back(portable), 3, warm=1)
     first = times["eager pairs, float32"]

@@ -14,10 +14,11 @@ def test_the_medoid_is_nearest_to_all_others():
         assert chosen == np.argmin([np.linalg.norm(points - p, axis=1).sum() for p in points])
 
 
-def test_the_crowded_object_has_the_nearest_second_neighbour():
-    X, y = make_choice("crowded", n_sets=20, n_objects=6, n_features=3, random_state=1)
+def test_of_the_two_closest_objects_the_one_with_the_nearer_next_neighbour_is_chosen():
+    X, y = make_choice("nearest_neighbour", n_sets=20, n_objects=6, n_features=3, random_state=1)
     for points, chosen in zip(X, y, strict=True):
-        assert chosen == np.argmin([sorted(np.linalg.norm(points - p, axis=1))[2] for p in points])
+        distances = [tuple(sorted(np.linalg.norm(points - p, axis=1))[1:3]) for p in points]
+        assert distances[chosen] == min(distances)
 
 
 def test_hypervolume_takes_the_largest_contribution():
@@ -63,4 +64,4 @@ def test_the_same_seed_gives_the_same_task_and_wrong_names_are_refused():
     with pytest.raises(ParameterError, match="unique"):
         make_digits("odd")
     with pytest.raises(ParameterError, match="n_objects"):
-        make_choice("crowded", n_objects=2)
+        make_choice("nearest_neighbour", n_objects=2)

@@ -13,7 +13,7 @@ from entourage.sets import Seed
 __all__ = ["CHOICE_TASKS", "make_choice", "make_digits", "make_pareto"]
 
 Floats = NDArray[np.float32]
-CHOICE_TASKS = ("medoid", "hypervolume", "crowded")
+CHOICE_TASKS = ("medoid", "hypervolume", "nearest_neighbour")
 
 
 def make_choice(
@@ -28,20 +28,23 @@ def make_choice(
     Parameters
     ----------
     task : "medoid" (the object nearest to all others), "hypervolume" (the one that contributes most to the volume its
-        set dominates) or "crowded" (the one whose second nearest neighbour is nearest)
+        set dominates) or "nearest_neighbour" (the one with the nearest neighbour: of the two closest objects, the one
+        whose next neighbour is nearer)
 
     Examples
     --------
-    >>> X, y = make_choice("crowded", n_sets=3, n_objects=4, random_state=0)
+    >>> X, y = make_choice("nearest_neighbour", n_sets=3, n_objects=4, random_state=0)
     >>> X.shape, y.tolist()
     ((3, 4, 2), [2, 1, 1])
     """
     check_choice("task", task, CHOICE_TASKS)
-    if task == "crowded":
+    if task == "nearest_neighbour":
         check_number("n_objects", n_objects, least=3, whole=True)
         X = _points(n_sets, n_objects, n_features, random_state)
         distances = np.linalg.norm(X[:, :, None] - X[:, None], axis=-1)  # (n, m, m)
-        return X, np.partition(distances, 2, axis=2)[:, :, 2].argmin(1)
+        nearest = np.partition(distances, (1, 2), axis=2)[:, :, 1:3]  # (n, m, 2), without the object itself
+        closest = nearest[:, :, 0] == nearest[:, :, 0].min(1, keepdims=True)  # two of them
+        return X, np.where(closest, nearest[:, :, 1], np.inf).argmin(1)
     make = make_medoid if task == "medoid" else make_hypervolume
     X, ranks = make(n_sets, n_objects, n_features, random_state=random_state)
     return X, ranks.argmin(1)
