@@ -33,6 +33,7 @@ __all__ = [
     "effects_report",
     "iia_violation",
     "influence_matrix",
+    "of_three",
     "regularity_violation",
     "reversal_rate",
     "utilities_of",
@@ -135,7 +136,7 @@ def influence_matrix(model: Model, sets: AnySets) -> Floats:
            [ 1. ,  nan,  0.5],
            [-1. , -0.5,  nan]])
     """
-    given = _of_three(sets)
+    given = of_three(sets)
     if given.uniform_size is None:
         raise ShapeError(
             f"A matrix needs sets of one size; got {given!r}. Take those of one size: "
@@ -174,7 +175,7 @@ def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | Non
 
 
 def _estimates(model: Model, sets: AnySets, groups: ArrayLike | None) -> dict[str, Estimate]:
-    given = _of_three(sets, least=1)
+    given = of_three(sets, least=1)
     labels = None if groups is None else labels_of(groups, len(given))
     return {name: Estimate(values, labels) for name, values in _measure(model, given)[0].items()}
 
@@ -250,7 +251,7 @@ def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
     return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)
 
 
-def _of_three(sets: AnySets, least: int | None = None) -> Sets:
+def of_three(sets: AnySets, least: int | None = None) -> Sets:
     """See that all sets, or so many at least, have three objects: who leaves, and a pair that stays."""
     given = Sets.of(sets)
     large = given.sizes >= 3
@@ -296,7 +297,7 @@ def effects_report(
     check_number("level", level, above=0, below=1)
     check_number("draws", draws, least=0, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
-    given = _of_three(sets, least=1)
+    given = of_three(sets, least=1)
     telling = np.flatnonzero(given.sizes >= 3)
     if len(telling) > most_sets:
         drawn = np.random.default_rng(random_state).choice(len(telling), most_sets, replace=False)

@@ -10,7 +10,7 @@ from entourage.decoys import decoy_map
 from entourage.effects import Model
 from entourage.errors import DataError, ShapeError
 
-__all__ = ["draw_decoys", "draw_effects", "draw_influence"]
+__all__ = ["draw_decoys", "draw_effects", "draw_influence", "draw_natural_effects"]
 
 Figure: TypeAlias = Any  # of matplotlib, which is imported only when something is drawn
 
@@ -79,6 +79,38 @@ def draw_effects(report: Mapping[str, Any]) -> Figure:
         axis.set_xlim(0, axis.get_xlim()[1] * 1.12 or 1)
         axis.set_xlabel(label)
         axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_natural_effects(found: Mapping[str, Any]) -> Figure:
+    """Draw `entourage.decoys.NaturalEffects.to_json` with its intervals; effects without a case are left out."""
+    from matplotlib.figure import Figure
+
+    shown = {name: found.get(name) for name in ("similarity", "compromise", "attraction")}
+    entries = {name: entry for name, entry in shown.items() if entry is not None}
+    if not entries:
+        raise DataError(
+            "There is nothing to draw: no triple was a case of attraction, compromise or similarity."
+        )
+    figure = Figure(figsize=(7.4, 1.1 + 0.5 * len(entries)), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    axis.axvline(0, color=INK, linewidth=1, linestyle="dashed")
+    for place, entry in enumerate(entries.values()):
+        if entry["interval"] is not None:
+            axis.plot(entry["interval"], [place, place], color=INK, linewidth=2, solid_capstyle="round")
+        axis.scatter(entry["value"], place, s=46, color=MARK, zorder=3)
+        axis.annotate(
+            f"{entry['value']:+.3f}",
+            (entry["value"], place),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+        )
+    axis.set_yticks(range(len(entries)), list(entries))
+    axis.set_ylim(-0.5, len(entries) - 0.3)
+    axis.margins(x=0.1)
+    axis.set_xlabel("shift of the log-odds of A against B when C joins them")
+    axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

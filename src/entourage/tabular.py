@@ -26,6 +26,8 @@ __all__ = [
     "fit_on_disk",
     "fit_table",
     "influence",
+    "ordered_features",
+    "place_of_row",
     "predict_stream",
     "predict_table",
 ]
@@ -69,6 +71,22 @@ def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
             "entourage fit TABLE, or use model.predict in Python."
         )
     return TableEncoder.from_json(model.table_)  # type: ignore[arg-type]
+
+
+def ordered_features(encoder: TableEncoder) -> list[int]:
+    """Return the places of an object's numbers that have an order: no categories, no marks of missing values."""
+    own = [column for column in encoder.columns if column.role == "object"]
+    starts = np.cumsum([0, *(column.width for column in own)])
+    return [int(at) for column, at in zip(own, starts, strict=False) if column.kind in ("number", "flag")]
+
+
+def place_of_row(packed: PackedTable, row: int) -> int:
+    """Return where a row of a table, from 0, stands among the packed objects."""
+    if not 0 <= row < len(packed.order):
+        raise DataError(
+            f"Rows of the table are numbered from 0 to {len(packed.order) - 1:,}; row {row:,} was asked for."
+        )
+    return int(np.flatnonzero(packed.order == row)[0])
 
 
 def predict_table(model: SetEstimator, frame: Any) -> pa.Table:

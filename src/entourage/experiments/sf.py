@@ -212,19 +212,16 @@ def summarise(
         if not own:
             continue
         top = min(line[2] for line in own)
-        lines += [f"## {task}", "", "| model | parameters | mean | " + _over(best), "| --- |" + " ---: |" * 3]
+        last = [] if best is None else [f"folds below {best:.3f}"]
+        header = ["model", "parameters", "mean", *last]
+        lines += [f"## {task}", "", f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
         for model, count, mean, _, below in own:
             value = f"**{mean:.4f}**" if mean == top else f"{mean:.4f}"
-            lines.append(
-                f"| {model} | {count:,} | {value} | " + ("" if below != below else f"{below:.0%}") + " |"
-            )
+            cells = [model, f"{count:,}", value, *([] if below != below else [f"{below:.0%}"])]
+            lines.append(f"| {' | '.join(cells)} |")
         lines += [f"| *published: {name}* | | {value:.3f} | |" for name, value in published.items()]
         lines += ["", *([_on_floor(task, floors[task], published), ""] if task in floors else [])]
     return "\n".join(lines)
-
-
-def _over(best: float | None) -> str:
-    return " |" if best is None else f"folds below {best:.3f} |"
 
 
 def _on_floor(task: str, entropy: tuple[float, float], published: dict[str, float]) -> str:
