@@ -1,15 +1,32 @@
 """What company does to a model: figures worked by hand, models without context, and a test that keeps its level."""
 
+import itertools
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.special import expit
 from scipy.stats import kstest
+from typer.testing import CliRunner
 
-from entourage import FATE, ContextFree, DiscreteChooser, Ranker
+from entourage import FATE, ContextFree, DiscreteChooser, Ranker, load
+from entourage.cli import app
 from entourage.data import Sets, make_medoid
-from entourage.decoys import attraction, best_decoy, compromise, context_effect, decoy_map, similarity
+from entourage.data.context_effects import make_context_effect
+from entourage.data.tables import TableEncoder
+from entourage.decoys import (
+    attraction,
+    best_decoy,
+    compromise,
+    context_effect,
+    decoy_map,
+    decoys_among,
+    map_features,
+    natural_effects,
+    similarity,
+)
 from entourage.effects import (
     Estimate,
     context_test,
@@ -19,8 +36,9 @@ from entourage.effects import (
     regularity_violation,
     reversal_rate,
 )
-from entourage.effects_plots import draw_decoys, draw_effects, draw_influence
-from entourage.errors import DataError, ParameterError, ShapeError
+from entourage.effects_plots import draw_decoys, draw_effects, draw_influence, draw_natural_effects
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.tabular import fit_table, ordered_features
 from entourage.tasks import SubsetChoice
 
 RNG = np.random.default_rng(0)
@@ -294,6 +312,148 @@ def test_a_map_has_the_shift_of_each_place():
     assert found.shifts[4, 19] == -2  # just below B = (2, 0.5)
 
 
+# --- among the objects of sets --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("effect", "utility", "third", "size", "triples"),
+    [
+        ("attraction", near_dominated, T - 0.1, 2, 2),
+        ("compromise", middle, T + np.array([-1.0, 1.0]), 1, 4),  # either neighbour may come second
+        ("similarity", shared, C + np.array([0.05, -0.05]), np.log(2), 4),  # and either twin
+    ],
+)
+def test_effects_are_found_in_the_sets_with_the_size_they_were_made_with(
+    effect, utility, third, size, triples
+):
+    found = natural_effects(Model(utility), np.stack([T, C, third], axis=1))
+    assert found.better == {"x0": "more", "x1": "more"}
+    assert (found.failed, found.left_out, found.sets[effect]) == (None, [], 2)
+    np.testing.assert_allclose(found.effects[effect].shift.values, [size] * triples)
+    if effect == "attraction":
+        assert found.effects["compromise"] is found.effects["similarity"] is None
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))[effect]["sets"] == 2
+
+
+def kinds_in_words(a, b, c):
+    """The definitions of the three effects, for one triple and in plain loops."""
+
+    def dominates(x, y):
+        return all(p >= q for p, q in zip(x, y, strict=True)) and any(
+            p > q for p, q in zip(x, y, strict=True)
+        )
+
+    def traded(x, y):
+        return not dominates(x, y) and not dominates(y, x)
+
+    apart = traded(a, b) and traded(a, c) and traded(b, c)
+    sides = [(p - q) * (r - p) for p, q, r in zip(a, b, c, strict=True)]
+    return {
+        "attraction": dominates(a, c) and not dominates(b, c) and traded(a, b),
+        "compromise": apart and min(sides) >= 0 and max(sides) > 0,
+        "similarity": apart and 3 * np.linalg.norm(c - b) < np.linalg.norm(c - a),
+    }
+
+
+def test_the_cases_are_those_of_the_definitions():
+    X = RNG.normal(size=(40, 5, 2))
+    X[:20, :, 0] = X[:20, :, 0].round()  # with ties
+    scaled = X / X.reshape(-1, 2).std(0)
+    counts = dict.fromkeys(("attraction", "compromise", "similarity"), 0)
+    for x in scaled:
+        for a, b, c in itertools.permutations(x, 3):
+            for name, holds in kinds_in_words(a, b, c).items():
+                counts[name] += holds
+    found = natural_effects(Model(alone), X * [1, -7], better={"x0": "more", "x1": "less"})
+    assert {name: one.shift.n for name, one in found.effects.items()} == counts
+    assert min(counts.values()) > 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_model_without_context_has_exactly_no_natural_effect(dtype):
+    found = natural_effects(Model(alone, dtype), RNG.normal(size=(60, 5, 2)))
+    for one in found.effects.values():
+        assert (one.shift.value, one.shift.interval(), one.turned) == (0, (0, 0), 0)
+        assert one.before == one.after
+
+
+def test_the_model_says_which_direction_is_better_unless_it_is_given():
+    model = Model(lambda x: near_dominated(x * [1, -1]))
+    X = np.stack([T, C, T - 0.1], axis=1) * [1, -1]
+    found = natural_effects(model, X, names=["quality", "price"])
+    assert found.better == {"quality": "more", "price": "less"}
+    assert found.slopes["quality"] > 0 > found.slopes["price"]
+    assert found.effects["attraction"].shift.value == pytest.approx(2)
+    other = natural_effects(model, X, names=["quality", "price"], better={"price": "more"})
+    assert other.better == {"quality": "more", "price": "more"}
+    assert list(other.slopes) == ["quality"]
+    assert other.effects["attraction"] is None
+
+
+def test_what_has_no_order_takes_no_part_and_too_little_is_said():
+    X = np.concatenate([np.stack([T, C, T - 0.1], axis=1), RNG.normal(size=(2, 3, 3))], axis=2)
+    X[:, :, 3] = 4.0  # constant; the fifth is nothing to the model; the third is a category
+    model = Model(lambda x: near_dominated(x[:, :2]) + x[:, 2])
+    found = natural_effects(model, X, ordered=[0, 1, 3, 4])
+    assert (list(found.better), found.left_out) == (["x0", "x1"], ["x2", "x3", "x4"])
+    assert found.effects["attraction"].shift.n == 2
+    few = natural_effects(model, X, ordered=[0, 3])
+    assert few.failed.endswith("there is one, 'x0'.")
+    assert set(few.effects.values()) == {None}
+    assert natural_effects(model, X, ordered=[]).failed.endswith("there is none.")
+
+
+def test_triples_of_one_set_are_resampled_together_and_work_is_bounded():
+    model = Model(lambda x: np.sin(x @ x.sum(0)))
+    X = [RNG.normal(size=(m, 2)) for m in (70, 3, 2, 80, 3, 90)]
+    found = natural_effects(model, X, most_triples=300)
+    one = found.effects["attraction"]
+    assert (one.shift.n, found.sets["attraction"]) == (300, len(np.unique(one.shift.groups)))
+    again = natural_effects(model, X, most_triples=300)
+    np.testing.assert_array_equal(one.shift.values, again.effects["attraction"].shift.values)
+    assert natural_effects(model, X[:1]).to_json()["attraction"]["interval"] is None
+    assert model.calls < 60
+
+
+def test_situations_come_along():
+    class Tilted:  # what is dominated closely helps only in situation 1
+        def predict_scores(self, sets):
+            about = sets.situation[:, 0]
+            return np.concatenate(
+                [
+                    x.sum(1) + s * (near_dominated(x) - x.sum(1))
+                    for x, s in zip(sets.to_list(), about, strict=True)
+                ]
+            )
+
+    sets = Sets.of(np.stack([T, C, T - 0.1], axis=1), None, np.array([[1.0], [0.0]]))
+    np.testing.assert_allclose(natural_effects(Tilted(), sets).effects["attraction"].shift.values, [2, 0])
+    assert [one.candidate for one in decoys_among(Tilted(), sets, 0, 1).helps] == [2]
+    assert decoys_among(Tilted(), sets, 3, 4).helps == []
+
+
+def test_objects_that_help_and_hurt_are_found_once_each():
+    X = np.array([[[1.0, 2.0], [2.0, 1.0], [0.9, 1.9]], [[1.9, 0.9], [0.9, 1.9], [1.0, 2.0]]])
+    found = decoys_among(Model(near_dominated), X, 0, 1)
+    assert (found.tried, found.before) == (2, 0)
+    assert [(one.candidate, one.shift, one.after) for one in found.helps] == [(2, 2, 2)]
+    assert [(one.candidate, one.shift, one.after) for one in found.hurts] == [(3, -2, -2)]
+    assert decoys_among(Model(near_dominated), X, 0, 1, shown=0).helps == []
+    blind = decoys_among(Model(alone), X, 0, 1)
+    assert (blind.helps, blind.hurts) == ([], [])
+    many = Sets.of(RNG.normal(size=(30, 4, 2)))
+    assert decoys_among(Model(alone), many, 0, 1, most_objects=50).tried <= 50
+
+
+def test_a_map_is_of_the_features_in_which_two_objects_differ_most():
+    x = np.array([[0.0, 0.0, 5.0, 1.0, 0.0], [0.0, 9.0, 6.0, 1.0, 1.0], [4.0, 90.0, 7.0, 1.0, 0.0]])
+    sets = Sets.of([x, x + np.array([1, 1, 1, 0, 0])])
+    assert map_features(sets, 0, 1, range(5)) == (1, 2)  # the fifth differs more, but has two values
+    assert map_features(sets, 0, 2, [0, 1, 4]) == (0, 1)
+    assert map_features(sets, 0, 1, [4, 2]) == (2, 4)
+    assert map_features(sets, 0, 1, [3, 2]) is None
+
+
 # --- the test of choices --------------------------------------------------------------------------
 
 
@@ -438,6 +598,8 @@ def test_pictures_are_drawn(tmp_path):
         draw_influence(np.full((2, 2), np.nan)),
         draw_effects(effects_report(model, MIXED)),
         draw_effects(effects_report(Model(alone), MIXED[:1])),
+        draw_natural_effects(natural_effects(model, RNG.normal(size=(20, 5, 2))).to_json()),
+        draw_natural_effects(natural_effects(model, np.stack([T, C, T - 0.1], 1)[:1]).to_json()),
         draw_decoys(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=11),
         draw_decoys(Model(alone), T[0], C[0], [[0, 0], [3, 3]], points=5),
     ]
@@ -471,6 +633,12 @@ def test_pictures_are_drawn(tmp_path):
             ParameterError,
             "two",
         ),
+        (lambda: natural_effects(Model(alone), np.zeros((4, 2, 1))), DataError, "at least three objects"),
+        (lambda: natural_effects(Model(alone), MIXED, names=["a"]), ShapeError, "one for each of 2"),
+        (lambda: natural_effects(Model(alone), MIXED, better={"a": "more"}), ParameterError, "'a' is none"),
+        (lambda: natural_effects(Model(alone), MIXED, better={"x0": "most"}), ParameterError, "'more'"),
+        (lambda: decoys_among(Model(alone), PUSHED[:, [0, 0, 1]], 0, 1), DataError, "the same features"),
+        (lambda: decoys_among(Model(alone), PUSHED[:, [0, 1, 1]], 0, 1), DataError, "no third object"),
         (lambda: context_test(np.zeros((3, 1, 1)), [0, 0, 0]), DataError, "two objects"),
         (lambda: context_test(np.zeros((3, 2, 1))), DataError, "Choices are needed"),
         (lambda: context_test(np.ones((3, 2, 1)), [0, 1, 0]), DataError, "alike"),
@@ -480,8 +648,136 @@ def test_pictures_are_drawn(tmp_path):
         (lambda: draw_influence(PUSHED), ShapeError, "One influence matrix"),
         (lambda: draw_influence(np.eye(2), ["a"]), ShapeError, "one for each of 2"),
         (lambda: draw_effects({}), DataError, "has no reversal_rate"),
+        (lambda: draw_natural_effects({"attraction": None}), DataError, "nothing to draw"),
     ],
 )
 def test_wrong_input_says_what_is_needed(wrong, error, words):
     with np.errstate(divide="ignore"), pytest.raises(error, match=words):
         wrong()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def products(tmp_path_factory):
+    """A table of products subject to attraction, a net that sees it and one that sees each product alone."""
+    folder = tmp_path_factory.mktemp("products")
+    sets = make_context_effect("attraction", 1500, random_state=0)
+    columns = {
+        "offer": np.repeat(np.arange(len(sets)), sets.sizes),
+        "brand": np.random.default_rng(0).choice(["x", "y"], len(sets.objects)),
+        "quality": sets.objects[:, 0],
+        "price": 100 * (1 - sets.objects[:, 1]),
+        "place": sets.targets,
+    }
+    frame = pd.DataFrame(columns).sample(frac=1, random_state=0, ignore_index=True)  # rows of a set apart
+    frame.to_csv(folder / "products.csv", index=False)
+    for name, net in (("seeing", FATE(width=32)), ("blind", ContextFree(width=16))):
+        encoder = TableEncoder.fit(frame, set_id="offer", target="place")
+        ranker = Ranker(net, steps=500, device="cpu", random_state=0)
+        fit_table(frame, encoder, ranker)
+        ranker.save(folder / f"{name}.entourage")
+    return folder
+
+
+def effects_command(folder, name, *options):
+    files = [folder / f"{name}.entourage", folder / "products.csv", "--report", folder / f"{name}.html"]
+    return CliRunner().invoke(
+        app, ["effects", *map(str, files), "--draws", "0", "--device", "cpu", *map(str, options)]
+    )
+
+
+def test_the_command_finds_attraction_where_it_is_and_exactly_none_without_context(products):
+    found = json.loads(effects_command(products, "seeing", "--json").stdout)
+    assert found["pair"] is None
+    natural = found["natural_effects"]
+    assert natural["better"] == {"quality": "more", "price": "less"}
+    assert sorted(natural["left_out"]) == ["brand=x", "brand=y"]
+    assert natural["attraction"]["interval"][0] > 0
+    assert natural["attraction"]["sets"] > 100
+    told = effects_command(products, "seeing").stdout
+    assert "more quality (the model), less price (the model). 2 other features took no part." in told
+    assert f"attraction: {natural['attraction']['value']:+.4f}" in told
+    page = (products / "seeing.html").read_text()
+    assert "A lies between B and C" in page
+    assert "never seen sets as small" in page
+    blind = json.loads(effects_command(products, "blind", "--json").stdout)["natural_effects"]
+    for name in ("attraction", "compromise", "similarity"):
+        assert (blind[name]["value"], blind[name]["interval"]) == (0, [0, 0])
+    given = effects_command(products, "seeing", "--more-is-better", "price")
+    assert "more price (as given)" in given.stdout
+
+
+def test_the_command_says_what_helps_a_row_against_another(products):
+    frame = pd.read_csv(products / "products.csv")
+    one = frame[frame.offer == 0].index
+    row, against = int(one[0]), int(one[1])
+    options = ["--help-row", row, "--against", against]
+    pair = json.loads(effects_command(products, "seeing", *options, "--json").stdout)["pair"]
+    assert (pair["row"], pair["against"], pair["map"]) == (row, against, ["quality", "price"])
+    assert pair["probability"] == pytest.approx(float(expit(pair["log_odds"])))
+    shifts = [entry["shift"] for entry in pair["helps"]]
+    assert shifts == sorted(shifts, reverse=True)
+    assert len(pair["hurts"]) == 5
+    best = pair["hurts"][0]
+    assert best["after"] < best["before"] == pair["probability"]
+    told = effects_command(products, "seeing", *options, "--map", "price", "--map", "quality").stdout
+    assert f"Row {row} is preferred to row {against} with probability {pair['probability']:.4f}" in told
+    assert f"row {best['row']} hurts: log-odds {best['shift']:+.4f}" in told
+    page = (products / "seeing.html").read_text()
+    assert f"What helps row {row} against row {against}" in page
+    assert "It changes nothing on a dashed line" in page
+    assert "None of them changes that." in effects_command(products, "blind", *options).stdout
+
+
+def test_the_shift_that_the_command_says_is_that_of_the_rows(products):
+    frame = pd.read_csv(products / "products.csv")
+    options = ["--help-row", 7, "--against", 3, "--json"]
+    pair = json.loads(effects_command(products, "seeing", *options).stdout)["pair"]
+    third = pair["hurts"][0]
+    model = load(products / "seeing.entourage")
+    encoder = TableEncoder.from_json(model.table_)
+    objects = encoder(frame.iloc[[7, 3, third["row"]]].assign(offer=0)).sets.objects
+    assert context_effect(model, *objects).shift.value == pytest.approx(third["shift"], rel=1e-4)
+
+
+def test_numbers_and_flags_have_an_order_and_categories_have_none():
+    frame = pd.DataFrame(
+        {
+            "set": [0, 0, 1],
+            "age": [1.0, 1.0, 2.0],
+            "brand": ["x", "y", "x"],
+            "price": [1.0, None, 2.0],
+            "new": [True, False, True],
+        }
+    )
+    encoder = TableEncoder.fit(frame, set_id="set", target=None, situation=["age"])
+    assert encoder.feature_names == ["brand=x", "brand=y", "price", "price is missing", "new"]
+    assert ordered_features(encoder) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--help-row", 1], "only --help-row came. Add --against"),
+        (["--against", 1], "only --against came. Add --help-row"),
+        (["--help-row", 1, "--against", 1], "two different rows"),
+        (["--help-row", 1, "--against", 99999], "from 0 to 3,749; got 99,999"),
+        (["--help-row", -1, "--against", 1], "got -1"),
+        (["--map", "price", "--map", "quality"], "--map is about a pair, and none came"),
+        (["--help-row", 1, "--against", 2, "--map", "price"], "--map came once"),
+        (["--help-row", 1, "--against", 2, *["--map", "price"] * 3], "--map came 3 times"),
+        (["--help-row", 1, "--against", 2, *["--map", "price"] * 2], "got 'price' twice"),
+        (
+            ["--help-row", 1, "--against", 2, "--map", "price", "--map", "brand"],
+            "got 'brand'. Choose from 'quality', 'price'",
+        ),
+        (["--more-is-better", "price", "--less-is-better", "price"], "'price' came with"),
+        (["--less-is-better", "brand"], "'brand' is none of them. Choose from 'quality', 'price'"),
+    ],
+)
+def test_options_that_do_not_go_together_get_one_sentence(options, words, products):
+    result = effects_command(products, "blind", *options)
+    assert isinstance(result.exception, UserError)
+    assert words in str(result.exception)

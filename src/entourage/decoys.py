@@ -42,8 +42,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-_PER_SET = 500  # triples of a set that are looked at, drawn at random where it has more
-_LOOKED_AT = 200_000  # triples that are looked at in all
+_LOOKED_AT = 200_000  # triples that are looked at in all, drawn at random where there are more
+_PER_SET = 500  # triples of a set that are looked at where there are many sets
 _MUCH_NEARER = 1 / 3  # a decoy is like the competitor where it is so much nearer to it than to the target
 _RAISED = 200  # objects of which a feature is raised, to see which direction is better
 _STEP = 0.1  # by which it is raised, in units of its spread
@@ -466,7 +466,9 @@ def decoys_among(
     given = Sets.of(sets)
     A, B = given.objects[target], given.objects[competitor]
     if (A == B).all():
-        raise DataError("Target and competitor have the same features, so nothing can help one of them only.")
+        raise DataError(
+            "Target and competitor have the same features, so nothing can tell them apart. Choose two that differ."
+        )
     tried = _draw(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
     tried = np.sort(tried[np.unique(given.objects[tried], axis=0, return_index=True)[1]])
     objects = given.objects[tried]
@@ -530,6 +532,9 @@ def natural_effects(
       dominates the other;
     - compromise, where A lies between B and C in every feature, strictly in one, and none dominates another;
     - similarity, where C is less than a third as far from B as from A, in units of spread, and none dominates another.
+
+    With two features, one of three objects of which none dominates another always lies between the others: there every
+    case of similarity is one of compromise as well, for another A.
 
     What is measured is how C, when it joins A and B, moves the log-odds of A against B: above 0 is the direction of
     the literature. Triples of one set are resampled together in the intervals. A model that has never seen sets as
@@ -609,7 +614,7 @@ def _given_signs(better: Mapping[str, str], known: list[str]) -> dict[str, float
     for name, direction in better.items():
         if name not in known:
             raise ParameterError(
-                f"better is for features that are numbers and vary; {name!r} is none of them. Choose from "
+                f"A better direction is for features that are numbers and vary; {name!r} is none of them. Choose from "
                 f"{', '.join(map(repr, known)) or 'other data: there is none'}."
             )
         check_choice(f"better[{name!r}]", direction, ("more", "less"))
@@ -650,27 +655,26 @@ def _slopes(model: Model, sets: Sets, features: list[int], rng: np.random.Genera
 def _some_triples(sets: Sets, rng: np.random.Generator) -> tuple[Index, Index]:
     """Draw triples of objects that share a set, in any order: their sets (n,) and their rows (n, 3)."""
     possible = sets.sizes * (sets.sizes - 1) * (sets.sizes - 2)
+    most = max(_PER_SET, _LOOKED_AT // len(sets))
     order = rng.permutation(len(sets))
-    looked_at = order[np.cumsum(np.minimum(possible, _PER_SET)[order]) <= _LOOKED_AT]
+    looked_at = order[np.cumsum(np.minimum(possible, most)[order]) <= _LOOKED_AT]
     wanted = np.zeros(len(sets), dtype=bool)
     wanted[looked_at] = True
     owners, rows = [], []
     for chosen, members in sets.by_size():
         mine = wanted[chosen]
         if mine.any():
-            which, places = _places(int(mine.sum()), members.shape[1], rng)
+            which, places = _places(int(mine.sum()), members.shape[1], most, rng)
             owners.append(chosen[mine][which])
             rows.append(members[mine][which[:, None], places])
     return np.concatenate(owners), np.concatenate(rows)
 
 
-def _places(n: int, m: int, rng: np.random.Generator) -> tuple[Index, Index]:
-    """Return triples of places in n sets of m, all of them or some at random: the sets (k,) and the places (k, 3)."""
+def _places(n: int, m: int, most: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Return triples of places in n sets of m, all or ``most`` at random: the sets (k,) and the places (k, 3)."""
     possible = m * (m - 1) * (m - 2)
     numbers = (
-        np.tile(np.arange(possible), (n, 1))
-        if possible <= _PER_SET
-        else rng.integers(possible, size=(n, _PER_SET))
+        np.tile(np.arange(possible), (n, 1)) if possible <= most else rng.integers(possible, size=(n, most))
     )
     which, number = np.divmod(np.unique(numbers + possible * np.arange(n)[:, None]), possible)  # none twice
     a, number = np.divmod(number, (m - 1) * (m - 2))

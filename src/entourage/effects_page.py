@@ -102,7 +102,8 @@ def _natural(found: dict[str, Any], folder: Path) -> Section | None:
         title,
         "By how much the log-odds of A against B rise when C joins them, over triples that stand together in a set; "
         f"triples of one set are resampled together. {directions(natural)} The model is asked for sets of two and of "
-        "three: one that has never seen sets as small may be off in them, and these figures with it.",
+        "three: one that has never seen sets as small may be off in them, and these figures with it. Log-odds are "
+        "differences of utilities; those of a ranker have no scale of their own.",
         Table(header, body),
         pictures,
     )
@@ -131,8 +132,8 @@ def _pair(found: dict[str, Any], folder: Path, decoys: Any) -> Section | None:
     header = ["third object", "shift of the log-odds", "probability before", "after"]
     caption = (
         f"A is row {pair['row']}, B row {pair['against']}. C is half way between them in other numbers, and has the "
-        "categories of A. It changes nothing on the dashed line; A and B turn round on the solid one; the star is the "
-        "best place."
+        "categories of A. It changes nothing on a dashed line; A and B turn round on a solid one; a star is the best "
+        "place."
     )
     return Section(
         f"What helps row {pair['row']} against row {pair['against']}",

@@ -84,7 +84,7 @@ def place_of_row(packed: PackedTable, row: int) -> int:
     """Return where a row of a table, from 0, stands among the packed objects."""
     if not 0 <= row < len(packed.order):
         raise DataError(
-            f"Rows of the table are numbered from 0 to {len(packed.order) - 1:,}; row {row:,} was asked for."
+            f"A row of the table is a number from 0 to {len(packed.order) - 1:,}; got {row:,}. Give one of these."
         )
     return int(np.flatnonzero(packed.order == row)[0])
 
