@@ -12,7 +12,7 @@ from entourage.batching import Resident, predict_packed
 from entourage.data import Sets, make_medoid
 from entourage.errors import CheckpointError, ParameterError, TrainingError
 from entourage.losses import hinge_ranking_loss, listnet_loss
-from entourage.training import Plan
+from entourage.plan import Plan
 
 CPU = torch.device("cpu")
 

@@ -28,11 +28,12 @@ from entourage.model_content import describe, loss_identity, members_of
 from entourage.nets import FATE, Net, Scorer
 from entourage.nets.categories import build_with_categories
 from entourage.nets.stack import Stack
+from entourage.plan import Plan
 from entourage.predictor import SetPredictor, like
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
-from entourage.training import Judge, Outcome, Plan, checkpoint_file, train
+from entourage.training import Judge, Outcome, checkpoint_file, train
 
 __all__ = ["SetEstimator"]
 

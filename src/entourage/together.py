@@ -19,7 +19,8 @@ from entourage.errors import ShapeError
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
-from entourage.training import Judge, Outcome, Plan, Run, watch
+from entourage.plan import Plan
+from entourage.training import Judge, Outcome, Run, watch
 
 __all__ = ["can_train_together", "fit_together", "train_together"]
 

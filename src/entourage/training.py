@@ -7,7 +7,6 @@ its step, its weights and its optimiser's: a run that is interrupted and resumed
 import contextlib
 import copy
 import hashlib
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -24,68 +23,17 @@ from torch import Tensor
 
 from entourage import model_file
 from entourage.batching import Batch, Resident, autocast, predict_packed
-from entourage.errors import CheckpointError, ParameterError, TrainingError, check_choice, check_number
+from entourage.errors import CheckpointError, ParameterError, TrainingError
 from entourage.graphs import CompiledLoss, StepGraphs
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
+from entourage.plan import Plan
 
-__all__ = ["EnsembleRun", "Judge", "Outcome", "Plan", "Run", "checkpoint_file", "train", "watch"]
+__all__ = ["EnsembleRun", "Judge", "Outcome", "Run", "checkpoint_file", "train", "watch"]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How to train: see the parameters of :class:`entourage.Ranker`."""
-
-    steps: int
-    batch_size: int
-    optimizer: str
-    learning_rate: float
-    momentum: float
-    schedule: str
-    warmup: float
-    weight_decay: float
-    l1: float
-    l2: float
-    clip: float | None
-    ema: float | None
-    evaluate_every: int
-    patience: int | None
-    precision: str
-    compile: bool = False
-    seed: int
-
-    def __post_init__(self) -> None:
-        check_number("steps", self.steps, least=1, whole=True)
-        check_number("batch_size", self.batch_size, least=1, whole=True)
-        check_choice("optimizer", self.optimizer, ["adamw", "sgd"])
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_number("momentum", self.momentum, least=0, below=1)
-        check_choice("schedule", self.schedule, ["cosine", "constant"])
-        check_number("warmup", self.warmup, least=0, most=1)
-        for name in ("weight_decay", "l1", "l2"):
-            check_number(name, getattr(self, name), least=0)
-        if self.clip is not None:
-            check_number("clip", self.clip, above=0)
-        if self.ema is not None:
-            check_number("ema", self.ema, above=0, below=1)
-        check_number("evaluate_every", self.evaluate_every, least=1, whole=True)
-        if self.patience is not None:
-            check_number("patience", self.patience, least=1, whole=True)
-        check_choice("precision", self.precision, ["float32", "bfloat16"])
-
-    def rate(self, step: int) -> float:
-        """Return the learning rate of a step: linear warm-up, then cosine decay to 0, or constant."""
-        warm_steps = self.warmup * self.steps
-        if step < warm_steps:
-            return self.learning_rate * (step + 1) / (warm_steps + 1)
-        if self.schedule == "constant":
-            return self.learning_rate
-        done = (step - warm_steps) / max(1.0, self.steps - warm_steps)
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
 @dataclass
@@ -212,7 +160,7 @@ class Run:
         self.rate = torch.tensor(plan.learning_rate, device=data.device)
         self.toward: Tensor | float = torch.zeros((), device=data.device) if on_gpu else 0.0
         rate: Any = self.rate if on_gpu else plan.learning_rate
-        self.optimizer = _optimizer(self.parameters, self.matrices, plan, rate)
+        self.optimizer = plan.make_optimizer(self.parameters, self.matrices, rate)
         self.average = copy.deepcopy(scorer) if plan.ema is not None else None
         if self.average is not None:
             self.averages: list[Tensor] = list(self.average.parameters())
@@ -522,20 +470,6 @@ class EnsembleRun(Run):
     def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         """Score a batch with every member: ``(members n, m)``."""
         return self.scorer.each(objects, mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
-
-
-def _optimizer(parameters: list[Any], matrices: list[Any], plan: Plan, rate: Any) -> torch.optim.Optimizer:
-    """Weight decay is for matrices; biases and scales of norms are left alone."""
-    chosen = {id(p) for p in matrices}
-    groups = [
-        {"params": matrices, "weight_decay": plan.weight_decay},
-        {"params": [p for p in parameters if id(p) not in chosen], "weight_decay": 0.0},
-    ]
-    if plan.optimizer == "sgd":
-        return torch.optim.SGD(
-            groups, lr=rate, momentum=plan.momentum, nesterov=plan.momentum > 0, fused=True
-        )
-    return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=isinstance(rate, Tensor))
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
