@@ -24,7 +24,6 @@ from entourage.decoys import (
     decoy_map,
     decoys_among,
     map_features,
-    natural_effects,
     similarity,
 )
 from entourage.effects import (
@@ -38,6 +37,7 @@ from entourage.effects import (
 )
 from entourage.effects_plots import draw_decoys, draw_effects, draw_influence, draw_natural_effects
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.natural_effects import natural_effects
 from entourage.tabular import fit_table, ordered_features
 from entourage.tasks import SubsetChoice
 

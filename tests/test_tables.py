@@ -38,6 +38,7 @@ def frames():
     import polars as pl
 
     yield "pandas", pd.DataFrame(ROWS)
+    yield "pandas, an index of its own", pd.DataFrame(ROWS, index=[5, 3, 8, 1, 9, 0])
     yield "polars", pl.DataFrame(ROWS)
     yield "arrow", TABLE
 

@@ -10,6 +10,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from rich.text import Text
 
 from entourage import __version__
+from entourage.effects_command import effects
 from entourage.errors import UserError
 from entourage.table_commands import COMMANDS
 
@@ -193,7 +194,7 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
     console.print(f"Rows, tables, pictures and report: {folder}", soft_wrap=True)
 
 
-for command in COMMANDS:
+for command in [*COMMANDS, effects]:
     app.command()(command)
 
 

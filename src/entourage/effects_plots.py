@@ -83,7 +83,7 @@ def draw_effects(report: Mapping[str, Any]) -> Figure:
 
 
 def draw_natural_effects(found: Mapping[str, Any]) -> Figure:
-    """Draw `entourage.decoys.NaturalEffects.to_json` with its intervals; effects without a case are left out."""
+    """Draw `entourage.natural_effects.NaturalEffects.to_json` with its intervals, but for effects without a case."""
     from matplotlib.figure import Figure
 
     shown = {name: found.get(name) for name in ("similarity", "compromise", "attraction")}

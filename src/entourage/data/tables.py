@@ -47,7 +47,7 @@ def arrow_table(frame: Any) -> pa.Table:
             f"A table needs to be a pandas, polars or Arrow frame; got {type(frame).__name__}. "
             "To read a file, see entourage.data.read_table."
         ) from None
-    return native.to_arrow()
+    return native.to_arrow().select(list(native.columns))  # without the index of a pandas frame
 
 
 def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pa.Array]:

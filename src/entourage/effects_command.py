@@ -1,0 +1,260 @@
+"""The command ``entourage effects``; see :mod:`entourage.cli`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from entourage.errors import UserError
+from entourage.files import check_output
+from entourage.table_commands import AsJson, Device, ModelPath, Seed, TablePath
+
+__all__ = ["effects"]
+
+
+def effects(
+    model: ModelPath,
+    table: TablePath,
+    most_sets: Annotated[int, typer.Option(min=1, help="Look at so many sets, drawn at random.")] = 500,
+    draws: Annotated[
+        int, typer.Option(min=0, help="Of the test for context in the choices themselves; 0: no test.")
+    ] = 199,
+    level: Annotated[float, typer.Option(help="What the intervals leave out.")] = 0.05,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--more-is-better", help="A feature of which more is better; by default the model says."
+        ),
+    ] = None,
+    less: Annotated[
+        list[str] | None, typer.Option("--less-is-better", help="A feature of which less is better.")
+    ] = None,
+    help_row: Annotated[
+        int | None, typer.Option(help="A row of TABLE, from 0: find what helps it and what hurts it...")
+    ] = None,
+    against: Annotated[int | None, typer.Option(help="...against this row.")] = None,
+    map_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="Twice: the features of the map of where a third object helps. By default the two in which the rows "
+            "differ most.",
+        ),
+    ] = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Say what company does to a model: whose presence moves whom, and how far from independence it is.
+
+    How often a pair turns round when a third object leaves, by how much log-odds move (independence of irrelevant
+    alternatives), how often an object is chosen more because another joins (regularity), and attraction, compromise
+    and similarity among the objects of the table, each with an interval. Where the table has its target, also a test
+    of the choices themselves, without the model. Of two rows, also which objects of the table would help the first
+    against the second. Example:
+
+    entourage effects trips.entourage trips.csv --less-is-better price --help-row 3 --against 5
+    """
+    from entourage import load
+    from entourage.data.table_files import read_table
+    from entourage.effects import effects_report
+    from entourage.effects_page import write_effects
+    from entourage.natural_effects import natural_effects
+    from entourage.report import require_report
+    from entourage.tabular import encoder_of, ordered_features
+
+    _check_pair(help_row, against, map_names)
+    better = _better(more or [], less or [])
+    if report is not None:
+        require_report()
+        check_output(report)
+    fitted = load(model)
+    encoder = encoder_of(fitted, model)
+    fitted.set_params(device=device)
+    frame = read_table(table)
+    known = encoder.target is not None and encoder.target in arrow_columns(frame)
+    packed = encoder(frame, with_target=known)
+    pair, drawn = None, None
+    if help_row is not None and against is not None:
+        pair, drawn = _pair(fitted, encoder, packed, help_row, against, map_names, seed)
+    natural = natural_effects(
+        fitted,
+        packed.sets,
+        names=encoder.feature_names,
+        ordered=ordered_features(encoder),
+        better=better,
+        random_state=seed,
+    )
+    found = effects_report(
+        fitted, packed.sets, most_sets=most_sets, draws=draws, level=level, random_state=seed
+    )
+    found |= {"natural_effects": natural.to_json(level), "pair": pair}
+    if report is not None:
+        figure = None
+        if drawn is not None:
+            from entourage.effects_plots import draw_decoys
+
+            figure = draw_decoys(fitted, **drawn)
+        write_effects(report, found, title=f"What company does: {model.name} on {table.name}", decoys=figure)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for line in _effect_lines(found):
+        Console().print(line, soft_wrap=True, markup=False)
+    if report is not None:
+        Console().print(f"Report: {report}", soft_wrap=True)
+
+
+def _check_pair(help_row: int | None, against: int | None, map_names: list[str] | None) -> None:
+    """See that the options on two rows go together."""
+    if (help_row is None) != (against is None):
+        came, missing = ("--help-row", "--against") if against is None else ("--against", "--help-row")
+        raise UserError(
+            f"A pair needs two rows, --help-row I and --against J; only {came} came. Add {missing}."
+        )
+    if help_row is not None and help_row == against:
+        raise UserError(
+            f"A pair needs two different rows; --help-row and --against both are {help_row}. Change one of them."
+        )
+    if map_names and help_row is None:
+        raise UserError(
+            "--map is about a pair, and none came. Add --help-row I --against J, or leave --map out."
+        )
+    if map_names and len(map_names) != 2:
+        raise UserError(
+            f"A map needs two features; --map came {'once' if len(map_names) == 1 else f'{len(map_names)} times'}. "
+            "Give it twice, --map NAME --map NAME, or leave it out."
+        )
+
+
+def _better(more: list[str], less: list[str]) -> dict[str, str]:
+    """Return the direction of each feature that was given one."""
+    both = sorted(set(more) & set(less))
+    if both:
+        raise UserError(
+            f"A feature has one direction; {both[0]!r} came with --more-is-better and with --less-is-better. "
+            "Leave one of them out."
+        )
+    return dict.fromkeys(more, "more") | dict.fromkeys(less, "less")
+
+
+def _pair(
+    fitted: Any, encoder: Any, packed: Any, row: int, against: int, map_names: list[str] | None, seed: int
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return what helps one row against another, for JSON, and what `draw_decoys` needs, where there is a map."""
+    from scipy.special import expit
+
+    from entourage.decoys import decoys_among
+    from entourage.tabular import ordered_features, place_of_row
+
+    target, competitor = place_of_row(packed, row), place_of_row(packed, against)
+    mapped = _mapped(
+        packed.sets, target, competitor, encoder.feature_names, ordered_features(encoder), map_names
+    )
+    found = decoys_among(fitted, packed.sets, target, competitor, random_state=seed)
+    pair = {
+        "row": row,
+        "against": against,
+        "log_odds": found.before,
+        "probability": float(expit(found.before)),
+        "tried": found.tried,
+        "map": None if mapped is None else list(mapped["names"]),
+    }
+    for kind, decoys in (("helps", found.helps), ("hurts", found.hurts)):
+        pair[kind] = [
+            {
+                "row": int(packed.order[decoy.candidate]),
+                "shift": decoy.shift,
+                "before": float(expit(decoy.before)),
+                "after": float(expit(decoy.after)),
+            }
+            for decoy in decoys
+        ]
+    return pair, None if mapped is None else mapped | {"situation": found.situation}
+
+
+def _mapped(
+    sets: Any, target: int, competitor: int, names: list[str], ordered: list[int], chosen: list[str] | None
+) -> dict[str, Any] | None:
+    """Return what `draw_decoys` needs beside the model: the pair, the two features and their range."""
+    import numpy as np
+
+    from entourage.decoys import map_features
+
+    features = map_features(sets, target, competitor, ordered)
+    if chosen:
+        varied = {names[i]: i for i in ordered if np.ptp(sets.objects[:, i]) > 0}
+        wrong = [name for name in chosen if name not in varied]
+        if wrong or chosen[0] == chosen[1]:
+            came = repr(wrong[0]) if wrong else f"{chosen[0]!r} twice"
+            raise UserError(
+                f"--map needs two different features that are numbers and vary in the table; got {came}. "
+                f"Choose from {', '.join(map(repr, varied)) or 'another table: there is none'}."
+            )
+        features = (varied[chosen[0]], varied[chosen[1]])
+    if features is None:
+        return None
+    A, B = sets.objects[[target, competitor]].astype(np.float64)
+    others = A.copy()
+    others[ordered] = (A[ordered] + B[ordered]) / 2
+    columns = sets.objects[:, list(features)]
+    return {
+        "A": A,
+        "B": B,
+        "bounds": [columns.min(0), columns.max(0)],
+        "names": tuple(names[i] for i in features),
+        "features": features,
+        "others": others,
+    }
+
+
+def _effect_lines(found: dict[str, Any]) -> list[str]:
+    """Say in lines of text what the command found."""
+    from entourage.effects_page import EFFECTS, directions, interval, left_out, pair_words
+
+    lines = [f"{found['sets_seen']:,} of {found['sets']:,} sets"]
+    lines += [
+        f"{words}: {found[name]['value']:.4f}, {interval(found[name])}" for name, words in EFFECTS.items()
+    ]
+    natural = found["natural_effects"]
+    if natural["failed"] is None:
+        lines.append(f"What C does to the log-odds of A against B. {directions(natural)}")
+        for name in ("attraction", "compromise", "similarity"):
+            entry = natural[name]
+            lines.append(
+                f"{name}: no case in the sets that were looked at"
+                if entry is None
+                else f"{name}: {entry['value']:+.4f}, {interval(entry)}; {entry['n']:,} triples of "
+                f"{entry['sets']:,} sets"
+            )
+    else:
+        lines.append(natural["failed"])
+    pair = found["pair"]
+    if pair is not None:
+        lines.append(pair_words(pair))
+        lines += [
+            f"row {one['row']} {kind}: log-odds {one['shift']:+.4f}, probability {one['before']:.4f} to "
+            f"{one['after']:.4f}"
+            for kind in ("helps", "hurts")
+            for one in pair[kind]
+        ]
+    tested = found["context_test"]
+    if tested is not None and "failed" not in tested:
+        lines.append(
+            f"Choices themselves: likelihood ratio {tested['statistic']:.1f} on {tested['degrees']} degrees of "
+            f"freedom, p = {tested['p_value']:.3g} (calibrated by simulation), {tested['n_sets']:,} choices."
+            f"{left_out(tested)}"
+        )
+    elif tested is not None:
+        lines.append(f"Choices themselves: not tested. {tested['failed']}{left_out(tested)}")
+    return lines
+
+
+def arrow_columns(frame: Any) -> list[str]:
+    """Return the names of the columns of a table."""
+    from entourage.data.tables import arrow_table
+
+    return list(arrow_table(frame).column_names)
