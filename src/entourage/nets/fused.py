@@ -67,14 +67,17 @@ def mean_over_others(utility: MLP, left: Tensor, right: Tensor, mask: Tensor | N
     if missing:  # units that are always 0
         pads = [(0, missing), (0, missing), (0, missing, 0, missing), (0, missing), (0, missing)]
         tensors = [F.pad(tensor, pad) for tensor, pad in zip(tensors, pads, strict=True)]
+    gelu = utility.activation == "gelu"
+    learns = any(tensor.requires_grad for tensor in tensors) and torch.is_grad_enabled()
+    if mask is None and m == 1:
+        return left.new_zeros(n, m, dtype=torch.float32)
+    if mask is None and not learns:  # the kernel does all of it: what is left is starting small kernels
+        return _evaluate(*_laid_out(*tensors, last.bias), gelu=gelu, keep=False, alike=True)  # type: ignore[call-arg]
     if mask is None:
-        if m == 1:
-            return left.new_zeros(n, m, dtype=torch.float32)
         weights = left.new_full((n, m), 1 / (m - 1), dtype=torch.float32)
     else:
         weights = mask / (mask.sum(1, keepdim=True) - 1).clamp(min=1)
-    gelu = utility.activation == "gelu"
-    if any(tensor.requires_grad for tensor in tensors) and torch.is_grad_enabled():
+    if learns:
         mean: Tensor = _Pairs.apply(*tensors, weights, gelu)  # type: ignore[no-untyped-call]
     else:
         mean = _evaluate(*_laid_out(*tensors, weights), gelu=gelu, keep=False)  # type: ignore[call-arg]
@@ -141,9 +144,21 @@ def _laid_out(
 
 
 def _evaluate(
-    left: Tensor, right: Tensor, w: Tensor, c: Tensor, v: Tensor, weights: Tensor, *, gelu: bool, keep: bool
+    left: Tensor,
+    right: Tensor,
+    w: Tensor,
+    c: Tensor,
+    v: Tensor,
+    weights: Tensor,
+    *,
+    gelu: bool,
+    keep: bool,
+    alike: bool = False,
 ) -> Tensor:
-    """Return the weighted sums over partners of the last hidden layer ``(n, m, h)``, or of the output ``(n, m)``."""
+    """Return the weighted sums over partners of the last hidden layer ``(n, m, h)``, or of the output ``(n, m)``.
+
+    Where all partners count ``alike``, the bias of the output comes in place of the weights, and is added.
+    """
     n, m, h = left.shape
     blocks, splits = _grid(n, m)
     sums = left.new_empty((n, splits, m, h) if keep else (n, splits, m), dtype=torch.float32)
@@ -157,6 +172,7 @@ def _evaluate(
         sums,
         m,
         KEEP=keep,
+        ALIKE=alike,
         H=h,
         SPLITS=splits,
         num_warps=4,
@@ -236,6 +252,7 @@ def _forward(
     sums,
     m,
     KEEP: tl.constexpr,  # the last hidden layer, not only the output
+    ALIKE: tl.constexpr,  # all partners count alike, and ``weights`` is the bias of the output
     H: tl.constexpr,
     BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -248,7 +265,8 @@ def _forward(
     part, s = tl.program_id(1), tl.program_id(2).to(tl.int64)
     h = tl.arange(0, H)
     places = i[:, None] * H + h[None, :]
-    left, right, weights = left + s * m * H, right + s * m * H, weights + s * m
+    left, right = left + s * m * H, right + s * m * H
+    each = 1.0 / (m - 1)
     a = tl.load(left + places, mask=(i < m)[:, None], other=0.0)
     if REGISTERS:
         a = _into_registers(a, H)
@@ -258,12 +276,14 @@ def _forward(
     for j in range(part, m, SPLITS):
         x = _first_layer(a, tl.load(right + j * H + h), GELU, PACKED)
         z = _product(x, w_turned, PRECISION) + bias[None, :]
-        counts = tl.where(i == j, 0.0, tl.load(weights + j))
+        counts = tl.where(i == j, 0.0, each if ALIKE else tl.load(weights + s * m + j))
         total += counts[:, None] * _activate(z, GELU)
     if KEEP:
         tl.store(sums + (s * SPLITS + part) * m * H + places, total, mask=(i < m)[:, None])
     else:
         values = tl.sum(total * tl.load(v + h)[None, :], 1)
+        if ALIKE:
+            values += tl.where(part == 0, tl.load(weights), 0.0)
         tl.store(sums + (s * SPLITS + part) * m + i, values, mask=i < m)
 
 

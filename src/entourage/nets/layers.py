@@ -128,7 +128,12 @@ class MLP(nn.Module):
 
     def first(self, *parts: Tensor) -> list[Tensor]:
         """Return the summands of the first linear map, one for each part; the bias is in the first."""
-        weights = self.linears[0].weight.split(self.parts, dim=1)  # type: ignore[operator]
+        weight: Tensor = self.linears[0].weight  # type: ignore[assignment]
+        if torch.is_autocast_enabled(weight.device.type) and weight.dtype == torch.float32:
+            dtype = torch.get_autocast_dtype(weight.device.type)
+            weight, narrow = weight.to(dtype), parts[0].to(dtype)  # once, not for every part
+            parts = tuple(narrow if part is parts[0] else part.to(dtype) for part in parts)
+        weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
         biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
         return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
 
