@@ -35,7 +35,13 @@ from entourage.effects import (
     regularity_violation,
     reversal_rate,
 )
-from entourage.effects_plots import draw_decoys, draw_effects, draw_influence, draw_natural_effects
+from entourage.effects_plots import (
+    draw_context_test,
+    draw_decoys,
+    draw_effects,
+    draw_influence,
+    draw_natural_effects,
+)
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.natural_effects import natural_effects
 from entourage.tabular import fit_table, ordered_features
@@ -602,6 +608,7 @@ def test_pictures_are_drawn(tmp_path):
         draw_natural_effects(natural_effects(model, np.stack([T, C, T - 0.1], 1)[:1]).to_json()),
         draw_decoys(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=11),
         draw_decoys(Model(alone), T[0], C[0], [[0, 0], [3, 3]], points=5),
+        draw_context_test(vars(context_test(RNG.normal(size=(60, 3, 1)), np.arange(60) % 3, draws=9))),
     ]
     for i, figure in enumerate(figures):
         figure.savefig(tmp_path / f"{i}.png")
@@ -649,6 +656,7 @@ def test_pictures_are_drawn(tmp_path):
         (lambda: draw_influence(np.eye(2), ["a"]), ShapeError, "one for each of 2"),
         (lambda: draw_effects({}), DataError, "has no reversal_rate"),
         (lambda: draw_natural_effects({"attraction": None}), DataError, "nothing to draw"),
+        (lambda: draw_context_test({"statistic": 1.0, "degrees": 1}), DataError, "simulated no choices"),
     ],
 )
 def test_wrong_input_says_what_is_needed(wrong, error, words):

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from entourage.effects_plots import draw_effects, draw_influence, draw_natural_effects
+from entourage.effects_plots import draw_context_test, draw_effects, draw_influence, draw_natural_effects
 from entourage.report import Cell, Section, Table, write_report
 
 __all__ = ["EFFECTS", "directions", "interval", "left_out", "pair_words", "write_effects"]
@@ -44,7 +44,7 @@ def write_effects(path: Path, found: dict[str, Any], *, title: str, decoys: Any 
             _influence(found, place),
             _natural(found, place),
             _pair(found, place, decoys),
-            _choices(found),
+            _choices(found, place),
         ]
         lead = f"{found['model']}; {found['sets_seen']:,} of {found['sets']:,} sets."
         write_report(path, title, lead, [section for section in sections if section is not None])
@@ -143,7 +143,7 @@ def _pair(found: dict[str, Any], folder: Path, decoys: Any) -> Section | None:
     )
 
 
-def _choices(found: dict[str, Any]) -> Section | None:
+def _choices(found: dict[str, Any], folder: Path) -> Section | None:
     tested = found["context_test"]
     if tested is None:
         return None
@@ -152,7 +152,11 @@ def _choices(found: dict[str, Any]) -> Section | None:
         f"{tested['degrees']} degrees of freedom, p = {tested['p_value']:.3g} by simulation from the model "
         f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices."
     )
-    return Section("The choices themselves", f"{text}{left_out(tested)}")
+    caption = "Where the choices stand among those simulated without context."
+    pictures = (
+        [] if "failed" in tested else [_picture(draw_context_test(tested), folder / "test.png", caption)]
+    )
+    return Section("The choices themselves", f"{text}{left_out(tested)}", pictures=pictures)
 
 
 def directions(natural: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from entourage.decoys import decoy_map
 from entourage.effects import Model
 from entourage.errors import DataError, ShapeError
 
-__all__ = ["draw_decoys", "draw_effects", "draw_influence", "draw_natural_effects"]
+__all__ = ["draw_context_test", "draw_decoys", "draw_effects", "draw_influence", "draw_natural_effects"]
 
 Figure: TypeAlias = Any  # of matplotlib, which is imported only when something is drawn
 
@@ -111,6 +111,39 @@ def draw_natural_effects(found: Mapping[str, Any]) -> Figure:
     axis.margins(x=0.1)
     axis.set_xlabel("shift of the log-odds of A against B when C joins them")
     axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_context_test(tested: Mapping[str, Any]) -> Figure:
+    """Draw where the statistic of :class:`entourage.likelihood_ratio.ContextTest` stands among those without context.
+
+    ``tested`` is ``vars(context_test(...))``, or what a report keeps of it. The line is the chi-square distribution.
+    """
+    from matplotlib.figure import Figure
+    from scipy.stats import chi2
+
+    null, statistic = np.asarray(tested.get("null", [])), float(tested["statistic"])
+    if len(null) == 0:
+        raise DataError("There is nothing to draw: the test simulated no choices. Ask for some draws.")
+    figure = Figure(figsize=(7.4, 2.6), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    end = 1.1 * max(float(null.max()), statistic)
+    right = statistic > end / 2
+    axis.hist(null, bins=np.linspace(0, float(null.max()), 25).tolist(), density=True, color=MARK, alpha=0.45)
+    x = np.linspace(0, end, 400)[1:]
+    axis.plot(x, chi2.pdf(x, tested["degrees"]), color=INK, linewidth=1)
+    axis.axvline(statistic, color=INK, linewidth=2)
+    axis.annotate(
+        f"the choices: {statistic:.1f}",
+        (statistic, axis.get_ylim()[1]),
+        xytext=(-6 if right else 6, -12),
+        textcoords="offset points",
+        ha="right" if right else "left",
+    )
+    axis.set_xlim(0, end)
+    axis.set_yticks([])
+    axis.set_xlabel("likelihood ratio; bars: choices simulated without context; line: chi-square")
+    axis.spines[["top", "right", "left"]].set_visible(False)
     return figure
 
 

@@ -15,7 +15,7 @@ What the test takes for granted:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +49,7 @@ class ContextTest:
     without_context, with_context : the two log-likelihoods
     n_sets, draws : how many choices there were, and how often they were simulated
     own, interaction : what the two models were
+    null : the statistics of the simulated choices
     """
 
     statistic: float
@@ -61,6 +62,7 @@ class ContextTest:
     draws: int
     own: str
     interaction: str
+    null: list[float] = field(default_factory=list, repr=False)
 
 
 def context_test(
@@ -117,15 +119,15 @@ def context_test(
 
     rng = np.random.default_rng(random_state)
     utilities = plain @ weights[0]
-    reached = 0
+    null: list[float] = []
     for count in _chunks(draws, len(both)):
         simulated = _simulate(utilities, given, count, rng)
         gains = _fit(both, given, simulated, start)[0] - _fit(plain, given, simulated, weights)[0]
-        reached += int((2 * gains >= statistic - 1e-7).sum())
+        null += (2 * gains).tolist()
     return ContextTest(
         statistic=statistic,
         degrees=company.shape[1],
-        p_value=(reached + 1) / (draws + 1),
+        p_value=(sum(value >= statistic - 1e-7 for value in null) + 1) / (draws + 1),
         p_chi2=float(chdtrc(company.shape[1], max(statistic, 0.0))),
         without_context=float(without[0]),
         with_context=float(with_context[0]),
@@ -133,6 +135,7 @@ def context_test(
         draws=draws,
         own=own,
         interaction=interaction,
+        null=null,
     )
 
 
