@@ -207,7 +207,7 @@ def test_expressivity_writes_both_tables(tmp_path):
 
 
 def test_options_that_mean_nothing_are_refused(tmp_path):
-    assert set(EXPERIMENTS) == {"table1", "table2", "sizes", "effects", "expressivity"}
+    assert set(EXPERIMENTS) == {"table1", "table2", "sizes", "effects", "expressivity", "sf", "noguchi"}
     with pytest.raises(ParameterError, match="did you mean 'sizes'"):
         reproduce("size", tmp_path, Options())
     for name in ("effects", "expressivity"):

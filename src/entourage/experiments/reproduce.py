@@ -30,8 +30,9 @@ WITH_DATA = ("table2", "sf", "noguchi")
 
 def reproduce(name: str, folder: Path, options: Options) -> str:
     """Run an experiment: rows, Markdown, pictures and a report go into ``folder``; return the Markdown."""
+    run = EXPERIMENTS[check_choice("name", name, EXPERIMENTS)]
     if options.data is not None and name not in WITH_DATA:
         raise UserError(f"--data is for {', '.join(WITH_DATA)}: {name} makes its own data.")
     if options.regions != "grid" and name != "table2":
         raise UserError("--regions is about photographs: it is for table2.")
-    return EXPERIMENTS[check_choice("name", name, EXPERIMENTS)](folder, options)
+    return run(folder, options)
