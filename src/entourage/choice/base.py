@@ -41,7 +41,7 @@ class ChoiceModel(SetPredictor):
     log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
     rho_squared_ : 1 less the ratio of the two (McFadden)
     n_parameters_ : how many parameters the data settle; with a penalty, the effective number
-    aic_, bic_ : information criteria, smaller is better; bic_ counts groups
+    aic_, bic_ : information criteria, smaller is better; the second counts groups
     n_sets_, n_groups_ : how many sets were seen, and how many groups of them; without ``groups``, as many
     open_ : which estimates the data leave open, by directions in which the likelihood is flat
     converged_ : whether the top of the likelihood was found
