@@ -2,6 +2,9 @@
 
 import warnings
 
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
 import entourage
 
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
@@ -27,15 +30,31 @@ napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 html_theme = "furo"
 html_title = f"Entourage {version}"
+
+
+def scrape_figures(block, block_vars, gallery_conf):
+    """Show the figures that an example holds in variables: ours are not pyplot's."""
+    known = block_vars["example_globals"].setdefault("__shown__", set())
+    paths = []
+    for value in list(block_vars["example_globals"].values()):
+        if isinstance(value, Figure) and value.canvas.manager is None and id(value) not in known:
+            known.add(id(value))
+            paths.append(next(block_vars["image_path_iterator"]))
+            value.savefig(paths[-1])
+    return figure_rst(paths, gallery_conf["src_dir"])
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib", scrape_figures),
     "show_memory": False,
     "min_reported_time": 1e9,
 }
 
 # several classes have a field of one name, such as sets: a mention of it in a docstring need not say which
-suppress_warnings = ["ref.python"]
+# and a function of our own in the configuration can't be kept from one build to the next
+suppress_warnings = ["ref.python", "config.cache"]

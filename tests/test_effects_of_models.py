@@ -789,3 +789,11 @@ def test_options_that_do_not_go_together_get_one_sentence(options, words, produc
     result = effects_command(products, "blind", *options)
     assert isinstance(result.exception, UserError)
     assert words in str(result.exception)
+
+
+def test_the_null_of_the_test_is_not_drawn_from_the_numbers_that_made_the_features():
+    rng = np.random.default_rng(0)
+    quality = rng.random((2_000, 3, 1))
+    X = np.concatenate([quality, 1 - quality + 0.15 * rng.normal(size=(2_000, 3, 1))], axis=2)
+    chosen = (3 * X.sum(2) + rng.gumbel(size=(2_000, 3))).argmax(1)
+    assert max(context_test(X, chosen, draws=19, random_state=0).null) < 20

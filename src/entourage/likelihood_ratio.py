@@ -117,7 +117,7 @@ def context_test(
     with_context, _ = _fit(both, given, chosen[None], start)
     statistic = 2 * float(with_context[0] - without[0])
 
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(_own_stream(random_state))
     utilities = plain @ weights[0]
     null: list[float] = []
     for count in _chunks(draws, len(both)):
@@ -233,6 +233,14 @@ def _simulate(utilities: Floats, sets: Sets, count: int, rng: np.random.Generato
     noisy = utilities + rng.gumbel(size=(count, len(utilities)))
     best = np.maximum.reduceat(noisy, sets.offsets[:-1], axis=1)
     return np.asarray(noisy == np.repeat(best, sets.sizes, axis=1))
+
+
+def _own_stream(random_state: Seed) -> Any:
+    """Return a seed whose numbers are not those of the same seed elsewhere.
+
+    Features drawn by ``default_rng(0)`` would else meet themselves in the noise of choices simulated by seed 0.
+    """
+    return [int(random_state), 0x6E756C6C] if isinstance(random_state, int | np.integer) else random_state
 
 
 def _chunks(draws: int, numbers: int) -> Iterator[int]:

@@ -1,0 +1,69 @@
+"""
+Shoppers and decoys
+===================
+
+Shoppers choose one of three products by quality and economy, and are drawn to a product that is better than another
+in both. A logit model, which gives each product a utility of its own, can't follow them; FATE can. We ask the choices
+whether company matters, and the net where a third product would help most.
+"""
+
+import numpy as np
+
+from entourage import FATE, DiscreteChooser
+from entourage.choice import MultinomialLogit
+from entourage.decoys import best_decoy
+from entourage.effects import effects_report
+from entourage.effects_plots import draw_context_test, draw_decoys
+from entourage.likelihood_ratio import context_test
+from entourage.natural_effects import natural_effects
+
+rng = np.random.default_rng(0)
+
+
+def make_choices(n):
+    quality = rng.random((n, 3, 1))
+    offers = np.concatenate([quality, 1 - quality + 0.15 * rng.normal(size=(n, 3, 1))], axis=2)  # and economy
+    better = (offers[:, :, None] > offers[:, None]).all(3)  # (n, i, j): i is better than j in both
+    near = np.exp(-3 * np.abs(offers[:, :, None] - offers[:, None]).sum(3))
+    utilities = 3 * offers.sum(2) + 3 * (better * near).sum(2)
+    return offers, (utilities + rng.gumbel(size=(n, 3))).argmax(1)
+
+
+X, y = make_choices(5_000)
+X_test, y_test = make_choices(5_000)
+
+# %%
+# Without any net: do choices depend on the rest of the set? Choices are simulated from a logit model of each product's
+# own utility, and the likelihood ratio of the real ones is compared with theirs.
+
+found = context_test(X, y, draws=99)
+print(
+    f"likelihood ratio {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}"
+)
+picture = draw_context_test(vars(found))
+
+# %%
+# What context is worth: the mean log-likelihood of fresh choices.
+
+logit = MultinomialLogit().fit(X, y)
+print(logit.summary(["quality", "economy"]))
+fate = DiscreteChooser(FATE(width=32), steps=800, random_state=0).fit(X, y)
+chances = fate.predict_proba(X_test)[np.arange(len(y_test)), y_test]
+print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FATE {np.log(chances).mean():.3f}")
+
+# %%
+# What the net has learnt, with intervals over sets: pairs that turn round when the third product leaves, and the
+# attraction effect among products that stand together anyway.
+
+report = effects_report(fate, X_test[:1_000], draws=0)
+print("pairs turn round:", report["reversal_rate"]["value"], report["reversal_rate"]["interval"])
+effect = natural_effects(fate, X_test, names=["quality", "economy"]).effects["attraction"]
+print("attraction:", effect.shift.value, effect.shift.interval())
+
+# %%
+# Where should a third product stand to help A against B? Just below A, worse in both.
+
+a, b = [0.3, 0.7], [0.7, 0.3]
+decoy = best_decoy(fate, a, b, bounds=[[0, 0], [1, 1]])
+print("best decoy:", decoy.features.round(2), "moves the log-odds of A to B by", round(decoy.shift, 2))
+where = draw_decoys(fate, a, b, [[0, 0], [1, 1]], names=("quality", "economy"))
