@@ -3,13 +3,13 @@ Shoppers and decoys
 ===================
 
 Shoppers choose one of three products by quality and economy, and are drawn to a product that is better than another
-in both. A logit model, which gives each product a utility of its own, can't follow them; FATE can. We ask the choices
+in both. A logit model, which gives each product a utility of its own, can't follow them; FETA can. We ask the choices
 whether company matters, and the net where a third product would help most.
 """
 
 import numpy as np
 
-from entourage import FATE, DiscreteChooser
+from entourage import FETA, DiscreteChooser
 from entourage.choice import MultinomialLogit
 from entourage.decoys import best_decoy
 from entourage.effects import effects_report
@@ -22,14 +22,14 @@ rng = np.random.default_rng(0)
 
 def make_choices(n):
     quality = rng.random((n, 3, 1))
-    offers = np.concatenate([quality, 1 - quality + 0.15 * rng.normal(size=(n, 3, 1))], axis=2)  # and economy
+    offers = np.concatenate([quality, 1 - quality + 0.25 * rng.normal(size=(n, 3, 1))], axis=2)  # and economy
     better = (offers[:, :, None] > offers[:, None]).all(3)  # (n, i, j): i is better than j in both
     near = np.exp(-3 * np.abs(offers[:, :, None] - offers[:, None]).sum(3))
     utilities = 3 * offers.sum(2) + 3 * (better * near).sum(2)
     return offers, (utilities + rng.gumbel(size=(n, 3))).argmax(1)
 
 
-X, y = make_choices(5_000)
+X, y = make_choices(10_000)
 X_test, y_test = make_choices(5_000)
 
 # %%
@@ -47,23 +47,23 @@ picture = draw_context_test(vars(found))
 
 logit = MultinomialLogit().fit(X, y)
 print(logit.summary(["quality", "economy"]))
-fate = DiscreteChooser(FATE(width=32), steps=800, random_state=0).fit(X, y)
-chances = fate.predict_proba(X_test)[np.arange(len(y_test)), y_test]
-print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FATE {np.log(chances).mean():.3f}")
+feta = DiscreteChooser(FETA(width=64), steps=1_500, random_state=0).fit(X, y)
+chances = feta.predict_proba(X_test)[np.arange(len(y_test)), y_test]
+print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {np.log(chances).mean():.3f}")
 
 # %%
 # What the net has learnt, with intervals over sets: pairs that turn round when the third product leaves, and the
 # attraction effect among products that stand together anyway.
 
-report = effects_report(fate, X_test[:1_000], draws=0)
+report = effects_report(feta, X_test[:1_000], draws=0)
 print("pairs turn round:", report["reversal_rate"]["value"], report["reversal_rate"]["interval"])
-effect = natural_effects(fate, X_test, names=["quality", "economy"]).effects["attraction"]
+effect = natural_effects(feta, X_test, names=["quality", "economy"]).effects["attraction"]
 print("attraction:", effect.shift.value, effect.shift.interval())
 
 # %%
 # Where should a third product stand to help A against B? Just below A, worse in both.
 
 a, b = [0.3, 0.7], [0.7, 0.3]
-decoy = best_decoy(fate, a, b, bounds=[[0, 0], [1, 1]])
+decoy = best_decoy(feta, a, b, bounds=[[0, 0], [1, 1]])
 print("best decoy:", decoy.features.round(2), "moves the log-odds of A to B by", round(decoy.shift, 2))
-where = draw_decoys(fate, a, b, [[0, 0], [1, 1]], names=("quality", "economy"))
+where = draw_decoys(feta, a, b, [[0, 0], [1, 1]], names=("quality", "economy"))
