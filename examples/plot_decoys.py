@@ -48,8 +48,7 @@ picture = draw_context_test(vars(found))
 logit = MultinomialLogit().fit(X, y)
 print(logit.summary(["quality", "economy"]))
 feta = DiscreteChooser(FETA(width=64), steps=1_500, random_state=0).fit(X, y)
-chances = feta.predict_proba(X_test)[np.arange(len(y_test)), y_test]
-print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {np.log(chances).mean():.3f}")
+print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {feta.log_likelihood(X_test, y_test):.3f}")
 
 # %%
 # What the net has learnt, with intervals over sets: pairs that turn round when the third product leaves, and the

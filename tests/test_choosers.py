@@ -15,7 +15,7 @@ from entourage.baselines import RankSVM
 from entourage.choice import MultinomialLogit
 from entourage.cli import app
 from entourage.comparison import compare, default_candidates, verdict
-from entourage.data import Sets, make_medoid
+from entourage.data import Sets, make_choice, make_medoid
 from entourage.errors import CheckpointError, DataError, ParameterError, ShapeError
 from entourage.folds import fold_indices
 from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss
@@ -481,3 +481,14 @@ def test_a_choice_of_nothing_through_the_command_line(tmp_path):
     written = page.read_text()
     assert f"in {FAR[:60].sum()} sets nothing was chosen" in written
     assert "leave them out" in written
+
+
+def test_a_chooser_has_the_log_likelihood_of_choice_models():
+    X, y = make_choice(n_sets=60, n_objects=4, random_state=0)
+    model = DiscreteChooser(ContextFree(width=8), steps=20, random_state=0).fit(X, y)
+    chances = model.predict_proba(X)[np.arange(60), y]
+    assert model.log_likelihood(X, y) == pytest.approx(np.log(chances).mean(), rel=1e-5)
+    weights = np.arange(60) < 30
+    assert model.log_likelihood(X, y, sample_weight=weights) == pytest.approx(
+        np.log(chances[:30]).mean(), rel=1e-5
+    )

@@ -15,7 +15,7 @@ from entourage.errors import ModelFileError, check_choice, check_number
 from entourage.losses import Loss, choice_loss
 from entourage.model_content import remake
 from entourage.nets import NETS, Net
-from entourage.predictor import like
+from entourage.predictor import OneChoicePredictor, like
 from entourage.set_estimator import SetEstimator
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
@@ -55,7 +55,7 @@ class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
     task = Ranking
 
 
-class DiscreteChooser(SetEstimator):  # noqa: D101 - its docstring is put together below
+class DiscreteChooser(OneChoicePredictor, SetEstimator):  # noqa: D101 - its docstring is put together below
     __doc__ = """Chooses one object of a set: softmax over the utilities, which depend on the company.
 
     ``y`` holds the place of the chosen object in each set, or rows of 0 and 1. In `Sets` targets are ranks, as
@@ -98,19 +98,6 @@ class DiscreteChooser(SetEstimator):  # noqa: D101 - its docstring is put togeth
     def _loss(self) -> Loss:
         loss = super()._loss()
         return functools.partial(choice_loss, outside=True) if self.outside and loss is choice_loss else loss
-
-    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Return the place of the most probable object of each set; -1 where nothing is chosen."""
-        sets = Sets.of(X, None, situation)
-        return self.task.places(sets, self._checked_scores(sets))
-
-    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the probability that each object is chosen, in the form of the input.
-
-        They sum to 1 in each set, or with ``outside`` to what is left by choosing nothing.
-        """
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return what a table of predictions has a column for, packed, from packed scores.

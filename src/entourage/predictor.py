@@ -14,7 +14,7 @@ from entourage.metrics import Metric
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Ranking
 
-__all__ = ["NotFittedError", "SetPredictor", "like", "without_each"]
+__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "like", "without_each"]
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -133,6 +133,36 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(self.task.nothing)
         weights = _check_weights(sample_weight, len(sets))
         return sets, None if weights is None else weights / weights.mean()
+
+
+class OneChoicePredictor(SetPredictor):
+    """What everything that chooses one object of a set can do."""
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Return the place of the most probable object of each set; -1 where nothing is chosen."""
+        sets = Sets.of(X, None, situation)
+        return np.asarray(self.task.places(sets, self._checked_scores(sets)))
+
+    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the probability that each object is chosen, in the form of the input.
+
+        They sum to 1 in each set, or where nothing may be chosen to what is left by that.
+        """
+        sets = Sets.of(X, None, situation)
+        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
+
+    def log_likelihood(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean log-probability of what was chosen."""
+        sets = self.task.check(self.task.sets_of(X, y, situation))
+        weights = _check_weights(sample_weight, len(sets))
+        return self._metric(sets, self._checked_scores(sets), weights, self.task.criterion)
 
 
 def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.float64] | None:

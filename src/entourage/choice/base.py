@@ -17,14 +17,14 @@ from entourage.choice.summary import table
 from entourage.errors import DataError, ModelFileError, ShapeError
 from entourage.intervals import labels_of
 from entourage.model_content import describe_attributes
-from entourage.predictor import SetPredictor, _check_weights, like
+from entourage.predictor import OneChoicePredictor
 from entourage.sets import AnySets, Sets
 from entourage.tasks import Choice
 
 __all__ = ["ChoiceModel"]
 
 
-class ChoiceModel(SetPredictor):
+class ChoiceModel(OneChoicePredictor):
     """One object of each set is chosen, with probabilities that a few parameters set.
 
     A subclass says what its parameters are (``_start``, ``_steps``, ``_names``), and what a set adds to the
@@ -103,29 +103,6 @@ class ChoiceModel(SetPredictor):
         self._judge(peak.information, penalty, scores if self._panel else sum_by(people, scores), steps)
         self._warn()
         return self
-
-    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Return the place of the most probable object of each set."""
-        sets = Sets.of(X, None, situation)
-        return np.asarray(self.task.places(sets, self._checked_scores(sets)))
-
-    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the probability that each object is chosen, in the form of the input."""
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
-
-    def log_likelihood(
-        self,
-        X: AnySets,
-        y: Any = None,
-        *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the mean log-probability of what was chosen."""
-        sets = self.task.check(self.task.sets_of(X, y, situation))
-        weights = _check_weights(sample_weight, len(sets))
-        return self._metric(sets, self._checked_scores(sets), weights, self.task.criterion)
 
     def summary(self, feature_names: Sequence[str] | None = None) -> str:
         """Return the estimates as a plain table, with the given names of the features."""
