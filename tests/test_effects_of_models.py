@@ -646,6 +646,9 @@ def test_pictures_are_drawn(tmp_path):
         (lambda: natural_effects(Model(alone), MIXED, better={"x0": "most"}), ParameterError, "'more'"),
         (lambda: decoys_among(Model(alone), PUSHED[:, [0, 0, 1]], 0, 1), DataError, "the same features"),
         (lambda: decoys_among(Model(alone), PUSHED[:, [0, 1, 1]], 0, 1), DataError, "no third object"),
+        (lambda: decoys_among(Model(alone), PUSHED, -1, 1), ParameterError, "target"),
+        (lambda: decoys_among(Model(alone), PUSHED, 0, 10**6), ParameterError, "competitor"),
+        (lambda: decoys_among(Model(alone), PUSHED, 0, 1, shown=-1), ParameterError, "shown"),
         (lambda: context_test(np.zeros((3, 1, 1)), [0, 0, 0]), DataError, "two objects"),
         (lambda: context_test(np.zeros((3, 2, 1))), DataError, "Choices are needed"),
         (lambda: context_test(np.ones((3, 2, 1)), [0, 1, 0]), DataError, "alike"),
@@ -797,3 +800,10 @@ def test_the_null_of_the_test_is_not_drawn_from_the_numbers_that_made_the_featur
     X = np.concatenate([quality, 1 - quality + 0.15 * rng.normal(size=(2_000, 3, 1))], axis=2)
     chosen = (3 * X.sum(2) + rng.gumbel(size=(2_000, 3))).argmax(1)
     assert max(context_test(X, chosen, draws=19, random_state=0).null) < 20
+
+
+def test_objects_that_miss_a_feature_are_in_no_case():
+    X = np.concatenate([np.stack([T, C, T - 0.1], axis=1), np.zeros((len(T), 3, 1))], axis=2)
+    X[0, 2, 2] = 1  # the first decoy's second feature was missing
+    found = [natural_effects(Model(alone), X, ordered=[0, 1], marks=marks) for marks in (None, {1: 2})]
+    assert [one.effects["attraction"].shift.n for one in found] == [len(T), len(T) - 1]

@@ -113,7 +113,11 @@ def test_means_and_gradients_agree_with_float64(m, width, activation, precision,
     (expected * weigh).sum().backward()
     with torch.no_grad():
         again = fused.mean_over_others(ours, left.to(kind), right.to(kind), mask)
+        everybody = torch.ones_like(mask)
+        alike = fused.mean_over_others(ours, left.to(kind), right.to(kind), None)
+        by_mask = fused.mean_over_others(ours, left.to(kind), right.to(kind), everybody)
     assert (again - means).norm() <= 1e-6 * means.norm()
+    assert (alike - by_mask).norm() <= 1e-5 * by_mask.norm()
     assert (means - expected).norm() <= tolerance * expected.norm()
     for mine, theirs in zip(ours.parameters(), exact.parameters(), strict=True):
         assert (mine.grad - theirs.grad).norm() <= tolerance * theirs.grad.norm()

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from entourage import ContextFree, Ranker, load, model_file
 from entourage.choice import MultinomialLogit, NestedLogit
-from entourage.data import make_medoid
+from entourage.cli import app
+from entourage.data import make_choice, make_medoid
 from entourage.errors import ModelFileError, ParameterError
 from entourage.predictor import NotFittedError
 
@@ -164,3 +166,14 @@ def test_a_file_whose_net_had_fewer_weights_is_a_clear_error(ranker_file, tmp_pa
     model_file.write(older, "model", content, {k: v for k, v in tensors.items() if k != gone})
     with pytest.raises(ModelFileError, match="Fit the model again"):
         load(older)
+
+
+def test_info_shows_the_estimates_of_a_choice_model(tmp_path):
+    X, y = make_choice(n_sets=50, n_objects=3, random_state=0)
+    MultinomialLogit().fit(X, y).save(tmp_path / "logit.entourage")
+    shown = CliRunner().invoke(app, ["info", str(tmp_path / "logit.entourage")])
+    assert shown.exit_code == 0
+    assert "MultinomialLogit: 50 sets, 2 parameters" in shown.stdout
+    assert "versions: entourage" in shown.stdout
+    plain = CliRunner().invoke(app, ["info", str(tmp_path / "logit.entourage"), "--json"])
+    assert json.loads(plain.stdout)["estimator"] == "MultinomialLogit"

@@ -63,9 +63,11 @@ def test_the_floor_is_the_entropy_given_the_set():
     """Of {1, 2} each is taken once, of {1, 2, 3} always 3: half the trips cost log 2; one frequency was fitted."""
     objects = np.array([[1], [2], [1], [2], [1], [2], [3], [1], [2], [3]], dtype=np.float32)
     ranks = np.array([0, 1, 1, 0, 1, 1, 0, 1, 1, 0], dtype=np.float64)
-    plain, corrected = sf.floor(Sets(objects, np.array([0, 2, 4, 7, 10]), ranks))
+    objects[2:4], ranks[2:4] = objects[[3, 2]], ranks[[3, 2]]  # the order of modes means nothing
+    plain, corrected, error = sf.floor(Sets(objects, np.array([0, 2, 4, 7, 10]), ranks))
     assert plain == pytest.approx(math.log(2) / 2)
     assert corrected == pytest.approx(math.log(2) / 2 + 1 / 8)
+    assert error == pytest.approx(math.log(2) / 2 / 2)
 
 
 # --- products ---------------------------------------------------------------------------------------
@@ -84,6 +86,8 @@ def products(tmp_path):
     for obs, (person, effect, number, helps) in enumerate(product(range(10), PLACES, range(2), (0, 1))):
         a, b, thirds = PLACES[effect]
         name, third = list(thirds.items())[helps]
+        if number == 1:  # there A is better in the second attribute
+            a, b, third = a[::-1], b[::-1], third[::-1]
         taken = helps if person < 7 else 1 - helps
         for i, (alternative, values) in enumerate((("A", a), ("B", b), (name, third))):
             about = f"{obs},p{person},{obs},{effect},{number},{alternative},Comfort,Speed"
@@ -102,7 +106,12 @@ def test_effects_in_choices_are_counted_by_product_and_together(products):
         # of ten choices with each third, 7 and 3, half a choice added to each
         assert design.in_choices(effect) == pytest.approx(math.log(7.5 / 3.5))
         assert design.in_choices(effect, pooled=True) == pytest.approx(math.log(14.5 / 6.5))
-    assert sorted(set(np.bincount(design.person[design.resampled([1])], minlength=10) % 12)) == [0]
+    drawn = [np.bincount(design.person[design.resampled([seed])], minlength=10) for seed in (1, 2)]
+    for times in drawn:  # as many people, each with all 12 choices, some of them twice
+        assert times.sum() == 120
+        assert set(times % 12) == {0}
+        assert times.max() > 12
+    assert (drawn[0] != drawn[1]).any()
 
 
 def test_noguchi_writes_table_picture_and_report_and_goes_on(tmp_path, products, monkeypatch):
@@ -139,12 +148,29 @@ def test_a_net_finds_the_effects_that_were_built_in(products):
         assert np.mean(design.in_model(model, effect)) > 0.3
 
 
-def test_the_verdict_names_what_is_sure_what_is_likely_and_what_is_not_found():
-    found = {"FATE": {"attraction": (0.8, 0.1), "compromise": (0.1, 0.1), "similarity": (-0.1, 0.01)}}
-    text = noguchi.verdict(found, ["attraction", "compromise", "similarity"])
-    assert "attraction found, 0 outside" in text
-    assert "compromise in the direction of the literature, 0 inside" in text
-    assert "similarity not found" in text
+def test_the_verdict_names_what_is_sure_what_is_likely_and_what_is_not():
+    none = float("nan")
+    found = {
+        "FATE": {"a": (0.8, 0.1), "b": (0.1, 0.2), "c": (-0.1, 0.2), "d": (-0.1, 0.05), "e": (0.1, none)}
+    }
+    assert noguchi.verdict(found, list("abcde")) == (
+        "FATE: a found, 0 outside the interval; b in the direction of the literature, 0 inside the interval; "
+        "c against the literature, 0 inside the interval; d against the literature, 0 outside the interval; "
+        "e in the direction of the literature, with no interval."
+    )
+
+
+def test_people_held_out_alone_still_make_a_table(tmp_path, products, monkeypatch):
+    claims = read_claims("noguchi")
+    claims["settings"]["steps"] = 5
+    claims["models"] = {"FATE": {"net": "fate", "width": 8}}
+    monkeypatch.setattr(noguchi, "read_claims", lambda name: claims)
+    monkeypatch.setattr(noguchi, "RESAMPLES", 20)
+    text = reproduce("noguchi", tmp_path, Options(device="cpu", data=products, tasks=["held out"]))
+    assert "| FATE |  |  |  | -" in text
+    claims["models"]["FATE"]["width"] = 16
+    with pytest.raises(UserError, match="rows of another run"):
+        reproduce("noguchi", tmp_path, Options(device="cpu", data=products, tasks=["held out"]))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +183,11 @@ def test_the_verdict_names_what_is_sure_what_is_likely_and_what_is_not_found():
         ("noguchi", {"data": "DATA", "tune": True}, "nothing to tune"),
         ("noguchi", {"data": "DATA", "models": ["FAT"]}, "FATE"),
         ("sf", {"data": "nowhere"}, "nowhere"),
+        (
+            "sf",
+            {"data": "DATA", "tasks": ["SFwork"], "models": ["ContextFree"]},
+            "SFwork has multinomial logit",
+        ),
     ],
 )
 def test_wrong_options_of_real_choices_are_explained(tmp_path, products, name, options, words):

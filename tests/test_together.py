@@ -1,6 +1,8 @@
 """Nets trained together end where they would have ended alone."""
 
 import functools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -135,6 +137,35 @@ def test_other_shapes_and_losses_of_one_number_are_refused():
 
     with pytest.raises(ParameterError, match="when nets are trained together"):
         fit_together(rankers(FATE(width=4), loss=functools.partial(mean_loss)), DATA)
+
+
+TRACED = """
+import functools, warnings
+import numpy as np, torch
+from entourage import FATE, Ranker
+from entourage.data import make_medoid
+from entourage.together import fit_together
+
+torch.compile = functools.partial(torch.compile, backend="eager")
+data = [make_medoid(n_sets=100, random_state=seed) for seed in range(3)]
+settings = {"steps": 4, "batch_size": 50, "validation": 0, "device": "cpu"}
+plain, traced = (
+    [Ranker(FATE(width=8), random_state=seed, compile=compile, **settings) for seed in range(3)]
+    for compile in (False, True)
+)
+fit_together(plain, data)
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", message="This net and loss can't be compiled")
+    fit_together(traced, data)
+for one, other in zip(plain, traced):
+    np.testing.assert_allclose(one.predict_scores(data[0][0]), other.predict_scores(data[0][0]), atol=1e-4)
+"""
+
+
+def test_steps_of_several_nets_can_be_traced():
+    """As `torch.compile` does it, but for making kernels; by itself, since checks of shapes can't be traced."""
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_compiled_steps_of_several_nets_are_of_full_batches_alone(monkeypatch):

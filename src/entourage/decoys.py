@@ -422,7 +422,10 @@ def decoys_among(
     """
     check_number("most_objects", most_objects, least=1, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
+    check_number("shown", shown, least=0, whole=True)
     given = Sets.of(sets)
+    for name, place in (("target", target), ("competitor", competitor)):
+        check_number(name, place, least=0, most=len(given.objects) - 1, whole=True)
     A, B = given.objects[target], given.objects[competitor]
     if (A == B).all():
         raise DataError(

@@ -103,7 +103,9 @@ class Estimate:
     def __repr__(self) -> str:
         ends = self.to_json()["interval"]
         sure = f"95 % from {ends[0]:.6g} to {ends[1]:.6g}, " if ends else ""
-        return f"Estimate({self.value:.6g}, {sure}{self.n} set{'s' * (self.n != 1)})"
+        if self.groups is None:
+            return f"Estimate({self.value:.6g}, {sure}{self.n} set{'s' * (self.n != 1)})"
+        return f"Estimate({self.value:.6g}, {sure}{self.n} values in {len(np.unique(self.groups))} groups)"
 
 
 @dataclass(frozen=True)

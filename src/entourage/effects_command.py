@@ -64,7 +64,7 @@ def effects(
     from entourage.effects_page import write_effects
     from entourage.natural_effects import natural_effects
     from entourage.report import require_report
-    from entourage.tabular import encoder_of, ordered_features
+    from entourage.tabular import encoder_of, marks_of_missing, ordered_features
 
     _check_pair(help_row, against, map_names)
     better = _better(more or [], less or [])
@@ -85,6 +85,7 @@ def effects(
         packed.sets,
         names=encoder.feature_names,
         ordered=ordered_features(encoder),
+        marks=marks_of_missing(encoder),
         better=better,
         random_state=seed,
     )
@@ -148,12 +149,14 @@ def _pair(
     from scipy.special import expit
 
     from entourage.decoys import decoys_among
-    from entourage.tabular import ordered_features, place_of_row
+    from entourage.tabular import marks_of_missing, ordered_features, place_of_row
 
     target, competitor = place_of_row(packed, row), place_of_row(packed, against)
     mapped = _mapped(
         packed.sets, target, competitor, encoder.feature_names, ordered_features(encoder), map_names
     )
+    if mapped is not None:  # a third object with numbers misses none
+        mapped["others"][list(marks_of_missing(encoder).values())] = 0.0
     found = decoys_among(fitted, packed.sets, target, competitor, random_state=seed)
     pair = {
         "row": row,

@@ -62,7 +62,7 @@ def _independence(found: dict[str, Any], folder: Path) -> Section:
     return Section(
         "How far from independence",
         "A model that scores each object alone has 0 everywhere. Intervals are over sets.",
-        Table(["", "", f"{1 - found['level']:.0%} interval"], body),
+        Table(["", "", f"{100 * (1 - found['level']):g} % interval"], body),
         [_picture(draw_effects(found), folder / "effects.png", "The figures with their intervals.")],
     )
 
@@ -97,7 +97,7 @@ def _natural(found: dict[str, Any], folder: Path) -> Section | None:
     if any(natural[name] for name in _CASES):
         caption = "The shifts with their intervals; above 0 is the direction of the literature."
         pictures = [_picture(draw_natural_effects(natural), folder / "natural.png", caption)]
-    header = ["", "shift", f"{1 - found['level']:.0%} interval", "probability", "triples", "sets"]
+    header = ["", "shift", f"{100 * (1 - found['level']):g} % interval", "probability", "triples", "sets"]
     return Section(
         title,
         "By how much the log-odds of A against B rise when C joins them, over triples that stand together in a set; "

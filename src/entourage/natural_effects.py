@@ -77,6 +77,7 @@ def natural_effects(
     *,
     names: Sequence[str] | None = None,
     ordered: Sequence[int] | None = None,
+    marks: Mapping[int, int] | None = None,
     better: Mapping[str, str] | None = None,
     most_triples: int = 2000,
     random_state: int = 0,
@@ -94,7 +95,8 @@ def natural_effects(
     case of similarity is one of compromise as well, for another A.
 
     What is measured is how C, when it joins A and B, moves the log-odds of A against B: above 0 is the direction of
-    the literature. Triples of one set are resampled together in the intervals. A model that has never seen sets as
+    the literature: a mean over triples, to which large sets add more. Triples of one set are resampled together in the
+    intervals. A model that has never seen sets as
     small as pairs and triples may be off in them, and these figures with it.
 
     Parameters
@@ -102,6 +104,8 @@ def natural_effects(
     names : of the features; x0, x1, ... by default
     ordered : the places of features of which more may be better or worse, by default all: no categories. Those that
         don't vary are left out.
+    marks : of some features by place, the place of the feature that is 1 where it was missing: objects that miss a
+        feature are in no case
     better : of some features by name, whether "more" or "less" is better. For others the model says: the sign of the
         mean slope of an object's utility beside the others of its set, when the feature is raised a little. Those of
         which the model knows no direction are left out.
@@ -133,6 +137,10 @@ def natural_effects(
     counts = dict.fromkeys(effects, 0)
     if len(used) > 1:
         owners, rows = _some_triples(given, rng)
+        missing = [marks[i] for i in used.values() if marks is not None and i in marks]
+        whole = np.all(given.objects[:, missing] <= 0, axis=1)  # objects that miss nothing
+        known = np.all(whole[rows], axis=1)
+        owners, rows = owners[known], rows[known]
         scale = np.array([signs[name] / spread_of(given, i) for name, i in used.items()])
         for name, cases in _cases(given.objects[:, list(used.values())] * scale, rows).items():
             some = draw_some(cases, most_triples, rng)
@@ -236,7 +244,8 @@ def _places(n: int, m: int, most: int, rng: np.random.Generator) -> tuple[Index,
 def _cases(objects: Floats, rows: Index) -> dict[str, Index]:
     """Return which triples of rows are cases of each effect; see `_kinds`."""
     step = max(1, _CHUNK // (3 * objects.shape[1]))
-    parts = [_kinds(*(objects[column] for column in rows[k : k + step].T)) for k in range(0, len(rows), step)]
+    begins = range(0, max(1, len(rows)), step)
+    parts = [_kinds(*(objects[column] for column in rows[k : k + step].T)) for k in begins]
     return {name: np.flatnonzero(np.concatenate([part[name] for part in parts])) for name in parts[0]}
 
 

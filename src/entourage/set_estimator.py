@@ -107,7 +107,7 @@ class SetEstimator(SetPredictor):
         "bfloat16" computes the net in mixed precision, in training and, on a GPU, in scoring.
     compile : bool or "auto"
         Whether ``torch.compile`` makes the training step, which takes from 5 to 30 seconds before the first one.
-        "auto" does so on a GPU where there are so many steps that it pays, from 80,000 on. Only for one net without
+        "auto" does so on a GPU where there are so many steps that it pays, from 80,000 on. Only for nets without
         dropout, on sets of one size.
     checkpoint : path, optional
         A folder, of its own for each run, in which training keeps its state. Where it finds a run of the

@@ -295,9 +295,16 @@ def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_jso
 
 def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Say what a model file holds: net, settings, columns, versions, and how training went."""
-    from entourage import model_file
+    from entourage import load, model_file
 
     content, tensors = model_file.read(model, "model")
+    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    if "net" not in content:  # a choice model
+        if as_json:
+            typer.echo(json.dumps(content))
+        else:
+            typer.echo(f"{load(model).summary()}\n\nversions: {versions}")
+        return
     net, fitted, table = content["net"], content["fitted"], content.get("table")
     numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
     if as_json:
@@ -313,7 +320,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         "loss": content["params"]["loss"],
         "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
         "held-out score": "–" if fitted["best_score"] is None else f"{fitted['best_score']:.4f}",
-        "versions": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
+        "versions": versions,
     }
     if table is not None:
         lines["set id"] = table["set_id"]

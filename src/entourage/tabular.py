@@ -80,6 +80,13 @@ def ordered_features(encoder: TableEncoder) -> list[int]:
     return [int(at) for column, at in zip(own, starts, strict=False) if column.kind in ("number", "flag")]
 
 
+def marks_of_missing(encoder: TableEncoder) -> dict[int, int]:
+    """Return, of the ordered features that may be missing, the places of the features that say so."""
+    own = [column for column in encoder.columns if column.role == "object"]
+    starts = np.cumsum([0, *(column.width for column in own)])
+    return {int(at): int(at) + 1 for column, at in zip(own, starts, strict=False) if column.indicator}
+
+
 def place_of_row(packed: PackedTable, row: int) -> int:
     """Return where a row of a table, from 0, stands among the packed objects."""
     if not 0 <= row < len(packed.order):

@@ -35,13 +35,14 @@ class ChoiceModel(OneChoicePredictor):
     coef_ : the estimates, in the order of ``parameter_names_``
     standard_errors_ : by the inverse of minus the Hessian; NaN where the data leave an estimate open
     robust_standard_errors_ : by the sandwich, which holds also where the model is not quite right; with
-        ``groups``, also where the sets of a group are not independent of each other
-    z_values_ : estimates over their standard errors
+        ``groups``, also where the sets of a group are not independent of each other (clustered, times
+        G / (G - 1) for G groups; they need many groups)
+    z_values_ : estimates over their standard errors; over the robust ones where these are clustered
     covariance_ : the covariance of the estimates, by the Hessian
     log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
     rho_squared_ : 1 less the ratio of the two (McFadden)
     n_parameters_ : how many parameters the data settle; with a penalty, the effective number
-    aic_, bic_ : information criteria, smaller is better; the second counts groups
+    aic_, bic_ : information criteria, smaller is better; that of a panel counts people, others count sets
     n_sets_, n_groups_ : how many sets were seen, and how many groups of them; without ``groups``, as many
     open_ : which estimates the data leave open, by directions in which the likelihood is flat
     converged_ : whether the top of the likelihood was found
@@ -195,7 +196,8 @@ class ChoiceModel(OneChoicePredictor):
     def _judge(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
         """Leave estimates, standard errors and criteria behind; see the class."""
         free, flat = inverse(information, steps, self.n_sets_)
-        sandwich = free @ (scores.T @ scores) @ free
+        factor = self.n_groups_ / (self.n_groups_ - 1) if self._clustered else 1.0
+        sandwich = factor * free @ (scores.T @ scores) @ free
         self.coef_, slopes = self._reported(self.theta_)
         scaled = slopes * steps
         size = np.linalg.norm(scaled, axis=1)
@@ -204,14 +206,22 @@ class ChoiceModel(OneChoicePredictor):
         self.standard_errors_ = self._root(np.diag(self.covariance_))
         self.robust_standard_errors_ = self._root(np.diag(slopes @ sandwich @ slopes.T))
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.z_values_ = self.coef_ / self.standard_errors_
+            self.z_values_ = self.coef_ / (
+                self.robust_standard_errors_ if self._clustered else self.standard_errors_
+            )
         self.parameter_names_ = self._names(self._feature_names())
         self.n_parameters_ = float(np.trace(free @ (information - np.diag(penalty))))
         self.rho_squared_ = (
             1 - self.log_likelihood_ / self.null_log_likelihood_ if self.null_log_likelihood_ else 0.0
         )
         self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
-        self.bic_ = float(np.log(self.n_groups_)) * self.n_parameters_ - 2 * self.log_likelihood_
+        units = self.n_groups_ if self._panel else self.n_sets_
+        self.bic_ = float(np.log(units)) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    @property
+    def _clustered(self) -> bool:
+        """Whether sets of a group were taken for independent in the likelihood, and are not in robust errors."""
+        return not self._panel and self.n_groups_ < self.n_sets_
 
     def _root(self, variances: Floats) -> Floats:
         return np.where(self.open_, np.nan, np.sqrt(np.maximum(variances, 0.0)))
@@ -223,6 +233,12 @@ class ChoiceModel(OneChoicePredictor):
                 f"{name} did not reach the top of the likelihood. Bring features to similar scales, or ask "
                 "for fewer parameters.",
                 ConvergenceWarning,
+                stacklevel=3,
+            )
+        if self._clustered and self.n_groups_ <= round(self.n_parameters_):
+            warnings.warn(
+                f"{self.n_groups_} groups are too few for clustered errors of {self.n_parameters_:g} parameters: they "
+                "come out too small, and z too large. Give more groups, or leave groups out.",
                 stacklevel=3,
             )
         if self.open_.any():

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from entourage.data.long_files import load_noguchi_stewart
 from entourage.decoys import ContextEffect, attraction, compromise, similarity
@@ -24,7 +25,7 @@ from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser
 from entourage.experiments.models import batches_of
 from entourage.experiments.paper import read_claims
-from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
+from entourage.experiments.rows import Job, Options, Row, fingerprint, keep_rows, provenance
 from entourage.folds import fold_indices
 from entourage.nets import NETS
 from entourage.report import Cell, Section, Table, write_report, write_text
@@ -122,12 +123,19 @@ class ProductJob(Job):
 
     data: str
     seed: int
+    net: tuple[tuple[str, Any], ...]
     settings: tuple[tuple[str, Any], ...]
+    fingerprint: str  # of the data
 
     @property
     def identity(self) -> Row:
         """What a row must have to be this job's, beside its key."""
-        return {"seed": self.seed, "settings": dict(self.settings)}
+        return {
+            "seed": self.seed,
+            "net": dict(self.net),
+            "settings": dict(self.settings),
+            "data": self.fingerprint,
+        }
 
 
 def run_noguchi(folder: Path, options: Options) -> str:
@@ -151,7 +159,9 @@ def run_noguchi(folder: Path, options: Options) -> str:
             repetition,
             data=str(options.data),
             seed=claims["seed"],
+            net=tuple(sorted(claims["models"][model].items())),
             settings=tuple(sorted(claims["settings"].items())),
+            fingerprint=fingerprint(design.sets),
         )
         for task in count
         for model in claims["models"]
@@ -178,7 +188,7 @@ def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
     design, claims = _design(jobs[0].data), read_claims(NAME)
     models, trials, held = [], [], []
     for job in jobs:
-        about = dict(claims["models"][job.model])
+        about = dict(job.net)
         net = NETS[about.pop("net")](**about)
         models.append(DiscreteChooser(net, device=device, random_state=job.repetition, **dict(job.settings)))
         if job.task == "held out":
@@ -213,17 +223,20 @@ def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
     return rows
 
 
-Found: TypeAlias = dict[str, dict[str, tuple[float, float]]]  # who -> effect -> estimate and its deviation
+Found: TypeAlias = dict[str, dict[str, tuple[float, float]]]  # who -> effect -> estimate, half its interval
 
 
 def intervals(design: Design, rows: list[Row], claims: dict[str, Any]) -> Found:
-    """Return every effect with its standard deviation over people drawn anew; NaN where there is none."""
+    """Return every effect with half its 95 % interval, by people drawn anew; NaN where there is none.
+
+    That half is the deviation over draws times the quantile of Student's t, since draws may be few.
+    """
     drawn = [design.resampled([claims["seed"], 0, i]) for i in range(RESAMPLES)]
     found: Found = {PEOPLE: {}, POOLED: {}}
     for effect in claims["effects"]:
         for name, pooled in ((PEOPLE, False), (POOLED, True)):
             again = [design.in_choices(effect, trials, pooled=pooled) for trials in drawn]
-            found[name][effect] = design.in_choices(effect, pooled=pooled), statistics.stdev(again)
+            found[name][effect] = design.in_choices(effect, pooled=pooled), _half(again)
     for row in rows:
         if row["task"] != "effects" or row["repetition"] > 0:
             continue
@@ -232,23 +245,26 @@ def intervals(design: Design, rows: list[Row], claims: dict[str, Any]) -> Found:
         ]
         for effect in claims["effects"]:
             again = [statistics.mean(r["effects"][effect]) for r in mine]
-            spread = statistics.stdev(again) if len(again) > 1 else float("nan")
-            found.setdefault(row["model"], {})[effect] = statistics.mean(row["effects"][effect]), spread
+            found.setdefault(row["model"], {})[effect] = statistics.mean(row["effects"][effect]), _half(again)
     return found
+
+
+def _half(values: list[float]) -> float:
+    if len(values) < 2:
+        return float("nan")
+    return float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values)
 
 
 def _cells(rows: list[Row], found: Found, effects: list[str]) -> list[list[str]]:
     lines = []
-    for name, own in found.items():
+    for name in dict.fromkeys([*found, *(row["model"] for row in rows)]):
         held = [r for r in rows if r["task"] == "held out" and r["model"] == name]
         trials = sum(r["trials"] for r in held)
         cells = []
         for effect in effects:
-            value, spread = own[effect]
-            ends = (
-                "" if spread != spread else f" [{value - 1.96 * spread:+.2f}, {value + 1.96 * spread:+.2f}]"
-            )
-            cells.append(f"{value:+.2f}{ends}")
+            value, half = found[name][effect] if name in found else (float("nan"), float("nan"))
+            ends = "" if half != half else f" [{value - half:+.2f}, {value + half:+.2f}]"
+            cells.append("" if value != value else f"{value:+.2f}{ends}")
         likelihood = f"{sum(r['log_likelihood'] * r['trials'] for r in held) / trials:.4f}" if held else ""
         lines.append([name, *cells, likelihood])
     return lines
@@ -260,37 +276,39 @@ def verdict(found: Found, effects: list[str]) -> str:
     for name, own in found.items():
         if name in (PEOPLE, POOLED, "ContextFree"):
             continue
-        sure = [e for e in effects if own[e][0] - 1.96 * own[e][1] > 0]
-        likely = [e for e in effects if own[e][0] > 0 and e not in sure]
-        missed = [e for e in effects if own[e][0] <= 0]
-        said = [
-            f"{', '.join(names)} {words}"
-            for names, words in (
-                (sure, "found, 0 outside the interval"),
-                (likely, "in the direction of the literature, 0 inside the interval"),
-                (missed, "not found"),
-            )
-            if names
-        ]
-        parts.append(f"{name}: {'; '.join(said)}.")
+        said: dict[str, list[str]] = {}
+        for effect in effects:
+            said.setdefault(_in_words(*own[effect]), []).append(effect)
+        words = [f"{', '.join(names)} {what}" for what, names in said.items()]
+        parts.append(f"{name}: {'; '.join(words)}.")
     return " ".join(parts)
 
 
+def _in_words(value: float, half: float) -> str:
+    way = "in the direction of the literature" if value > 0 else "against the literature"
+    if half != half:
+        return f"{way}, with no interval"
+    if abs(value) <= half:
+        return f"{way}, 0 inside the interval"
+    return "found, 0 outside the interval" if value > 0 else f"{way}, 0 outside the interval"
+
+
 def _about(mode: str, design: Design, rows: list[Row]) -> str:
-    again = len({r["repetition"] for r in rows if r["task"] == "effects"}) - 1
+    again = len({r["repetition"] for r in rows if r["task"] == "effects"} - {0})
+    times = f", {again} time{'s' * (again != 1)} for nets" if again else ""
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     return (
         f"{len(design.sets):,} choices of {design.people} people among three products; nets see two attributes and "
         "what was chosen, not the design. Half the move of the log-odds between the third products that help the one "
-        f"and the other; intervals: 1.96 standard deviations over people drawn anew, {again} times for nets "
-        f"(--{mode}); {machines}."
+        f"and the other; 95 % intervals by people drawn anew{times} (--{mode}); {machines}."
     )
 
 
 def _legend() -> str:
     return (
-        "Last column: mean log-likelihood of the choices of people held out, five folds. Nets don't know products "
-        "apart: what they can find at best is what people's choices show with the products taken together."
+        "Last column: mean log-likelihood of the choices of people held out, five folds. Most products look alike to "
+        "nets, so what they learn is close to what people's choices show with the products taken together. Intervals "
+        "are about other people and the same products."
     )
 
 
@@ -310,11 +328,11 @@ def _draw(path: Path, effects: list[str], found: Found) -> None:
     axes = figure.subplots(1, len(effects), sharey=True, squeeze=False)[0]
     for axis, effect in zip(axes, effects, strict=True):
         for place, (name, own) in enumerate(found.items()):
-            value, spread = own[effect]
+            value, half = own[effect]
             axis.errorbar(
                 value,
                 place,
-                xerr=None if spread != spread else 1.96 * spread,
+                xerr=None if half != half else half,
                 color=INK[name],
                 marker="o",
                 markersize=6,
@@ -342,7 +360,7 @@ def _write_report(
     ]
     picture = (
         folder / f"{NAME}.png",
-        "The three effects; bars are 1.96 standard deviations over people drawn anew.",
+        "The three effects; bars are 95 % intervals by people drawn anew.",
     )
     write_report(
         folder / "report.html",

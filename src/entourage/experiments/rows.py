@@ -1,5 +1,6 @@
 """Rows of an experiment: each is kept as soon as it is done, and none is run twice."""
 
+import hashlib
 import json
 import multiprocessing
 import platform
@@ -17,8 +18,9 @@ from entourage import __version__
 from entourage.batching import find_device
 from entourage.errors import UserError, check_choice
 from entourage.report import make_folder, write_text
+from entourage.sets import Sets
 
-__all__ = ["MODES", "Job", "Options", "Row", "keep_rows", "provenance"]
+__all__ = ["MODES", "Job", "Options", "Row", "fingerprint", "keep_rows", "provenance"]
 
 MODES = ("quick", "full")
 
@@ -113,6 +115,14 @@ def keep_rows(
         write_text(file, "".join(json.dumps(known[key]) + "\n" for key in sorted(known)))
         options.on_row(len(kept), len(jobs), batch[-1].name)
     return [kept[job] for job in jobs]
+
+
+def fingerprint(sets: Sets) -> str:
+    """Tell data from other data."""
+    digest = hashlib.sha256()
+    for array in (sets.objects, sets.offsets, sets.targets, sets.situation):
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def provenance(job: Job, device: str) -> Row:

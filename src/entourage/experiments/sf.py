@@ -24,7 +24,7 @@ from entourage.data.long_files import load_sf, load_sf_modes
 from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser
 from entourage.experiments.paper import read_claims
-from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
+from entourage.experiments.rows import Job, Options, Row, fingerprint, keep_rows, provenance
 from entourage.folds import fold_indices
 from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.predictor import SetPredictor
@@ -39,6 +39,7 @@ BY_NUMBER = {"steps": 1600, "batch_size": 512, "learning_rate": 0.01, "validatio
 INK = {"logit": "#6b7686", "net": "#b3261e", "published": "#1f5fbf", "floor": "#1c2430"}
 
 Groups: TypeAlias = NDArray[np.int64] | None
+Floor: TypeAlias = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,18 @@ class TripJob(Job):
     which: str
     seed: int
     folds: int
+    fingerprint: str  # of the data
+    settings: str  # of the model
 
     @property
     def identity(self) -> Row:
         """What a row must have to be this job's, beside its key."""
-        return {"seed": self.seed, "folds": self.folds}
+        return {
+            "seed": self.seed,
+            "folds": self.folds,
+            "data": self.fingerprint,
+            "settings": self.settings,
+        }
 
 
 def by_number(modes: int) -> dict[str, SetPredictor]:
@@ -94,18 +102,32 @@ def run_sf(folder: Path, options: Options) -> str:
         )
     data, tasks = str(options.data), claims["tasks"]
     known = {task: list(by_number(0) if "published" in tasks[task] else by_features()) for task in tasks}
-    options.check(
-        tasks=list(tasks), models=list({m: 0 for names in known.values() for m in names}), tunes=False
-    )
+    every = list(dict.fromkeys(model for names in known.values() for model in names))
+    options.check(tasks=list(tasks), models=every, tunes=False)
+    wanted = [
+        (task, model) for task in tasks for model in known[task] if options.wants(task=task, model=model)
+    ]
+    if not wanted:
+        raise UserError(
+            "None of these models is for any of these tasks. "
+            + " ".join(f"{task} has {', '.join(names)}." for task, names in known.items())
+        )
     rounds = options.repetitions or claims["modes"][options.mode]["repetitions"]
     jobs = [
         TripJob(
-            NAME, task, model, i, data=data, which=about["which"], seed=claims["seed"], folds=claims["folds"]
+            NAME,
+            task,
+            model,
+            i,
+            data=data,
+            which=tasks[task]["which"],
+            seed=claims["seed"],
+            folds=claims["folds"],
+            fingerprint=_fingerprint(data, task, tasks[task]["which"]),
+            settings=" ".join(repr(_models(data, task, tasks[task]["which"])[model]).split()),
         )
         for i in range(rounds * claims["folds"])
-        for task, about in tasks.items()
-        for model in known[task]
-        if options.wants(task=task, model=model)
+        for task, model in wanted
     ]
     rows = keep_rows(folder, jobs, run_jobs, options)
     floors = {
@@ -131,6 +153,12 @@ def _trips(data: str, task: str, which: str) -> tuple[Sets, Groups, int]:
     return sets, None, len(modes)
 
 
+@functools.cache
+def _fingerprint(data: str, task: str, which: str) -> str:
+    sets = _trips(data, task, which)[0]
+    return fingerprint(sets)
+
+
 def _models(data: str, task: str, which: str) -> dict[str, SetPredictor]:
     modes = _trips(data, task, which)[2]
     return by_number(modes) if modes else by_features()
@@ -153,11 +181,13 @@ def run_jobs(jobs: Sequence[TripJob], device: str) -> list[Row]:
             model.fit(sets[train])
         if getattr(model, "interrupted_", False):
             raise KeyboardInterrupt
-        count = len(model.coef_) if not hasattr(model, "scorer_") else _parameters(model.scorer_)
+        seconds = round(time.perf_counter() - start, 2)
+        count = _parameters(model.scorer_) if hasattr(model, "scorer_") else len(model.theta_)
         row = provenance(job, device) | {
             "estimator": " ".join(repr(model).split()),
             "parameters": count,
-            "fit_seconds": round(time.perf_counter() - start, 2),
+            "converged": bool(getattr(model, "converged_", True)),
+            "fit_seconds": seconds,
             "nll": -model.log_likelihood(sets[test]),
             "trips": len(test),
         }
@@ -169,18 +199,23 @@ def _parameters(scorer: Any) -> int:
     return sum(p.numel() for p in scorer.parameters())
 
 
-def floor(sets: Sets) -> tuple[float, float]:
-    """Return the entropy of the choices given the set of modes, in nats: as it is, and corrected (Miller and Madow)."""
+def floor(sets: Sets) -> Floor:
+    """Return the entropy of the choices given the set of modes, in nats: as it is, corrected, and its standard error.
+
+    Miller and Madow's correction counts the frequencies that are not 0, so it is low where many modes were never taken.
+    """
     keys, taken = [], []
     targets = np.asarray(sets.targets)
     for start, end in zip(sets.offsets[:-1], sets.offsets[1:], strict=True):
         modes = sets.objects[start:end, 0]
-        keys.append(tuple(modes.tolist()))
+        keys.append(tuple(sorted(modes.tolist())))
         taken.append(modes[targets[start:end] == 0][0].item())
     of_set, of_choice = Counter(keys), Counter(zip(keys, taken, strict=True))
     plain = -sum(count * np.log(count / of_set[key]) for (key, _), count in of_choice.items()) / len(keys)
     free = len(of_choice) - len(of_set)  # frequencies that were fitted
-    return float(plain), float(plain + free / (2 * len(keys)))
+    costs = [-np.log(of_choice[pair] / of_set[pair[0]]) for pair in zip(keys, taken, strict=True)]
+    error = np.std(costs) / len(costs) ** 0.5
+    return float(plain), float(plain + free / (2 * len(keys))), float(error)
 
 
 Line: TypeAlias = tuple[str, int, float, float, float]  # model, parameters, mean, deviation, share below
@@ -199,9 +234,7 @@ def _lines(rows: list[Row], task: str, published: float | None) -> list[Line]:
     return found
 
 
-def summarise(
-    claims: dict[str, Any], mode: str, rows: list[Row], floors: dict[str, tuple[float, float]]
-) -> str:
+def summarise(claims: dict[str, Any], mode: str, rows: list[Row], floors: dict[str, Floor]) -> str:
     """Write the tables as Markdown."""
     lines = [f"# {claims['title']}", "", _about(claims, mode, rows), ""]
     for task, about in claims["tasks"].items():
@@ -223,14 +256,14 @@ def summarise(
     return "\n".join(lines)
 
 
-def _on_floor(task: str, entropy: tuple[float, float], published: dict[str, float]) -> str:
+def _on_floor(task: str, entropy: Floor, published: dict[str, float]) -> str:
     name = min(published, key=lambda key: published[key])
     where = "below" if published[name] < entropy[1] else "above"
     return (
         f"{task}: the entropy of the choices given the set is {entropy[0]:.4f} on the trips themselves and "
-        f"{entropy[1]:.4f} with Miller and Madow's correction, the least that a function of the set can be expected to "
-        f"have on other trips. The published {published[name]:.3f} ({name}) is {abs(published[name] - entropy[1]):.4f} "
-        f"{where} that."
+        f"{entropy[1]:.4f} with Miller and Madow's correction (standard error {entropy[2]:.4f}): about the least that "
+        f"a function of the set can be expected to have on such trips. The published {published[name]:.3f} ({name}), "
+        f"of another split, is {abs(published[name] - entropy[1]):.4f} {where} that."
     )
 
 
@@ -244,9 +277,7 @@ def _about(claims: dict[str, Any], mode: str, rows: list[Row]) -> str:
     )
 
 
-def _draw(
-    path: Path, claims: dict[str, Any], rows: list[Row], floors: dict[str, tuple[float, float]]
-) -> None:
+def _draw(path: Path, claims: dict[str, Any], rows: list[Row], floors: dict[str, Floor]) -> None:
     from matplotlib.figure import Figure
 
     tasks = [task for task in claims["tasks"] if any(row["task"] == task for row in rows)]
@@ -266,7 +297,7 @@ def _draw(
                 axis.axvline(value, color=INK["published"], linewidth=1, linestyle=":")
                 axis.text(value, -0.75, name, color=INK["published"], fontsize=8, ha="center")
         if task in floors:
-            axis.axvspan(*floors[task], color=INK["floor"], alpha=0.15, linewidth=0)
+            axis.axvspan(*floors[task][:2], color=INK["floor"], alpha=0.15, linewidth=0)
         axis.set_yticks(range(len(names)), names)
         axis.set_ylim(len(names) - 0.5, -1.0)
         axis.margins(x=0.12)
@@ -277,11 +308,11 @@ def _draw(
 
 
 def _write_report(
-    claims: dict[str, Any], mode: str, rows: list[Row], floors: dict[str, tuple[float, float]], folder: Path
+    claims: dict[str, Any], mode: str, rows: list[Row], floors: dict[str, Floor], folder: Path
 ) -> None:
     caption = (
         "Means over folds; dotted: published figures of other splits; grey: between the "
-        "entropy of the choices given the set and its corrected value, below which no function of the set should come."
+        "entropy of the choices given the set and its corrected value, about the least a function of the set can have."
     )
     sections = [Section("All of them", pictures=[(folder / f"{NAME}.png", caption)])]
     for task, about in claims["tasks"].items():
