@@ -183,7 +183,7 @@ def test_ensembles_and_weights_serve_choosers():
     [
         (np.full(300, 4), "set 0 has 4 objects"),
         (np.zeros((300, 4)), "in set 0 it is 0"),
-        (np.ones((300, 4)), "For several, SubsetChooser"),
+        (np.ones((300, 4)), "For several there is SubsetChooser"),
         (RANKS, "1 for chosen objects"),
         (np.full(300, 0.5), "the place of the chosen object"),
     ],
@@ -492,3 +492,26 @@ def test_a_chooser_has_the_log_likelihood_of_choice_models():
     assert model.log_likelihood(X, y, sample_weight=weights) == pytest.approx(
         np.log(chances[:30]).mean(), rel=1e-5
     )
+
+
+def test_places_that_are_no_numbers_and_ranks_that_look_like_choices_are_said(tmp_path):
+    X, y = make_choice(n_sets=30, n_objects=3, random_state=0)
+    with pytest.raises(DataError, match="whole number"):
+        DiscreteChooser(FATE(width=8), steps=2).fit(X, y.astype(str))
+    frame = pd.DataFrame(X.reshape(-1, 2), columns=["a", "b"]).assign(set=np.repeat(np.arange(30), 3))
+    frame["taken"] = np.eye(3, dtype=int)[y].ravel()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call = ["fit", "t.csv", "--set-id", "set", "--target", "taken", "--model", "context_free", "--steps", "2"]
+    call = [str(tmp_path / part) if part == "t.csv" else part for part in call] + ["-o", str(tmp_path / "m")]
+    assert "give --target-kind choice" in " ".join(CliRunner().invoke(app, call).stderr.split())
+    assert "give --target-kind" not in CliRunner().invoke(app, [*call, "--target-kind", "choice"]).stderr
+
+
+def test_few_choices_are_looked_at_before_they_are_learnt_by_heart():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 4, 3)), rng.integers(4, size=200)  # nothing to learn
+    model = DiscreteChooser(FATE(), random_state=0).fit(X, y)
+    assert [row["step"] for row in model.history_[:5]] == [12, 25, 50, 100, 200]
+    late = DiscreteChooser(FATE(), evaluate_every=100, random_state=0).fit(X, y)
+    fresh, chosen = rng.normal(size=(1_000, 4, 3)), rng.integers(4, size=1_000)
+    assert model.log_likelihood(fresh, chosen) > late.log_likelihood(fresh, chosen)

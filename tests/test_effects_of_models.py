@@ -647,6 +647,11 @@ def test_pictures_are_drawn(tmp_path):
         (lambda: decoys_among(Model(alone), PUSHED[:, [0, 0, 1]], 0, 1), DataError, "the same features"),
         (lambda: decoys_among(Model(alone), PUSHED[:, [0, 1, 1]], 0, 1), DataError, "no third object"),
         (lambda: decoys_among(Model(alone), PUSHED, -1, 1), ParameterError, "target"),
+        (
+            lambda: best_decoy(Model(alone), T[0], C[0], bounds=[(0, 1), (0, 1)]),
+            ParameterError,
+            "a single point",
+        ),
         (lambda: decoys_among(Model(alone), PUSHED, 0, 10**6), ParameterError, "competitor"),
         (lambda: decoys_among(Model(alone), PUSHED, 0, 1, shown=-1), ParameterError, "shown"),
         (lambda: context_test(np.zeros((3, 1, 1)), [0, 0, 0]), DataError, "two objects"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser, load
     from entourage.nets import FATE, FETA, ContextFree, SetAttention
+    from entourage.sets import Sets
 
 __all__ = [
     "FATE",
@@ -14,6 +15,7 @@ __all__ = [
     "DiscreteChooser",
     "Ranker",
     "SetAttention",
+    "Sets",
     "SubsetChooser",
     "__version__",
     "load",
@@ -30,6 +32,7 @@ _HOMES = {
     "FETA": "entourage.nets",
     "ContextFree": "entourage.nets",
     "SetAttention": "entourage.nets",
+    "Sets": "entourage.sets",
 }
 
 

@@ -63,7 +63,6 @@ Index: TypeAlias = NDArray[np.int64]
 
 LOWER_IS_BETTER = ("ranking_loss",)
 
-_METRICS = {"choice": "log_likelihood", "subset": "f1"}  # by which to compare, of each kind of target
 _CHOOSING = ("choices are foreseen better from objects", "foreseeing choices from objects")
 _DOING = {"choice": _CHOOSING, "subset": _CHOOSING}  # what models do, in the words of a verdict
 _RANKING = ("objects are ranked better", "ranking objects")
@@ -156,7 +155,7 @@ def compare(
     """
     begin = time.perf_counter()
     task = task_of(kind, outside=outside)
-    metric = check_choice("metric", _METRICS.get(kind, task.main) if metric is None else metric, task.metrics)
+    metric = check_choice("metric", task.searched_by if metric is None else metric, task.metrics)
     names = list(dict.fromkeys([metric, *metrics]))
     for name in names:
         check_choice("metrics", name, task.metrics)

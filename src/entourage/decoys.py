@@ -320,6 +320,11 @@ def _box(bounds: Any, n_features: int) -> tuple[Floats, Floats]:
             f"bounds needs the smallest and the largest value of each feature, shape {(2, n_features)}; "
             f"got {box.shape}."
         )
+    if np.array_equal(box[0], box[1]):
+        raise ParameterError(
+            "bounds holds the smallest values of all features, then the largest, such as [[0, 0], [1, 1]]; these are "
+            f"the same, {box[0].tolist()}: a single point."
+        )
     if not np.isfinite(box).all() or (box[0] > box[1]).any():
         raise ParameterError("bounds needs finite numbers, the smallest value of a feature first.")
     return box[0], box[1]

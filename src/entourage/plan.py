@@ -32,6 +32,7 @@ class Plan:
     patience: int | None
     precision: str
     compile: bool = False
+    looks_early: bool = False
     seed: int
 
     def __post_init__(self) -> None:
@@ -52,6 +53,12 @@ class Plan:
         if self.patience is not None:
             check_number("patience", self.patience, least=1, whole=True)
         check_choice("precision", self.precision, ["float32", "bfloat16"])
+
+    def looks_after(self, step: int) -> bool:
+        """Whether held-out sets are looked at after so many steps; early, too: few data are soon learnt by heart."""
+        every = self.evaluate_every
+        early = self.looks_early and step in (every // 8, every // 4, every // 2)
+        return early or step % every == 0
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step: linear warm-up, then cosine decay to 0, or constant."""

@@ -37,6 +37,7 @@ class Ranking:
     criterion: Metric = staticmethod(ranking_accuracy)
     metrics = METRICS
     main, words, criterion_words = "ranking_accuracy", "0/1-ranking accuracy", "0/1-ranking accuracy"
+    searched_by = "ranking_accuracy"  # by which models are compared and settings searched for
     decide = staticmethod(ranks_from_scores)
     telling = "sets that rank two objects differently"  # what `informative` finds, in words
     nothing = (
@@ -90,6 +91,7 @@ class Choice:
 
     losses = CHOICE_LOSSES
     main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
+    searched_by = "log_likelihood"
     nothing = "No set has two objects and a chosen one, so there is nothing to learn. Check that y says who was chosen."
 
     def __init__(self, *, outside: bool = False) -> None:
@@ -108,6 +110,11 @@ class Choice:
         if not _is_flat(y, len(sets)):
             return _with_indicators(X, y, situation)
         places = np.asarray(y)
+        if places.dtype.kind not in "biuf":
+            raise DataError(
+                f"y holds the place of the chosen object in each set, a whole number; got {places.dtype}. Look up "
+                "where in its set each stands."
+            )
         if places.shape != (len(sets),):
             raise ShapeError(
                 f"y needs one place for each of {len(sets)} sets, or rows of 0 and 1; got {places.shape}."
@@ -137,7 +144,8 @@ class Choice:
                 "command line."
             )
             raise DataError(
-                f"One object of a set is chosen; in set {i} it is {chosen[i]}. For several, SubsetChooser.{hint}"
+                f"One object of a set is chosen; in set {i} it is {chosen[i]}. For several there is SubsetChooser, or "
+                f"--target-kind subset.{hint}"
             )
         return sets
 
@@ -184,6 +192,7 @@ class SubsetChoice:
     losses = SUBSET_LOSSES
     only_differences = False
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
+    searched_by = "f1"
     criterion: Metric = staticmethod(subset_log_likelihood)
     telling = "sets"
     nothing = "There is no object, so there is nothing to learn."

@@ -195,7 +195,7 @@ class Run:
             for chosen in self.epoch(epoch)[begin:]:
                 self.one_step(chosen)
                 last = self.step == plan.steps
-                if last or self.step % plan.evaluate_every == 0:
+                if last or plan.looks_after(self.step):
                     self.look()
                     if last:
                         self.check_scores(self.data.batch(chosen))

@@ -85,7 +85,7 @@ def tune(
     folds : how many inner folds; 1 for a single split, in which a fifth is held out
     groups : one label a set; sets of one label are in the same fold
     metric : any of the task's metrics (for rankings :data:`entourage.metrics.METRICS`), higher is better; by default
-        that of ``model.score``
+        0/1-ranking accuracy, for choices of one the log-likelihood, for choices of some F1
     study : a journal file; where it holds a search of the same data and settings, that goes on
     name : of the study within the journal, which can hold several
     workers : trials side by side, in processes of one thread each; several workers are not reproducible
@@ -104,7 +104,7 @@ def tune(
     optuna = _optuna()
     check_number("trials", trials, least=1, whole=True)
     check_number("workers", workers, least=1, whole=True)
-    metric = model.task.main if metric is None else check_choice("metric", metric, model.task.metrics)
+    metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
     sets = model.task.check(model.task.sets_of(X, y, situation))
     default_net: dict[str, Any] = {}
     if isinstance(model, SetEstimator) and model.net is None:
@@ -185,7 +185,7 @@ def nested_cross_validation(
     >>> [fold.score > 0.5 for fold in nested_cross_validation(RankSVM(), X, ranks, outer=2, trials=2)]
     [True, True]
     """
-    metric = model.task.main if metric is None else metric
+    metric = model.task.searched_by if metric is None else metric
     sets = model.task.check(model.task.sets_of(X, y, situation))
     labels = None if groups is None else np.asarray(groups)
     results = []
