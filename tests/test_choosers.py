@@ -516,3 +516,11 @@ def test_few_choices_are_looked_at_before_they_are_learnt_by_heart():
     late = DiscreteChooser(FATE(width=64), evaluate_every=100, **settings).fit(X, y)
     fresh, chosen = rng.normal(size=(1_000, 4, 3)), rng.integers(4, size=1_000)
     assert model.log_likelihood(fresh, chosen) > late.log_likelihood(fresh, chosen)
+
+
+def test_auto_and_tune_go_by_the_log_likelihood_of_choices():
+    X, y = make_choice(n_sets=120, n_objects=4, random_state=0)
+    model = DiscreteChooser("auto", steps=20, random_state=0, budget=0).fit(X, y)
+    assert model.tried_[0].score < 0
+    found = tune(DiscreteChooser(ContextFree(width=8), steps=5), X, y, trials=1, folds=1)
+    assert found.score < 0

@@ -80,6 +80,8 @@ def choose_net(
         model = make(name).fit(sets[train], sample_weight=learnt)
         if model.interrupted_:
             raise KeyboardInterrupt
-        found.append(Tried(name, model.score(sets[test], sample_weight=judged), time.monotonic() - start))
+        metric = model.task.metrics[model.task.searched_by]
+        score = model._metric(sets[test], model.predict_scores(sets[test]), judged, metric)
+        found.append(Tried(name, score, time.monotonic() - start))
         on_try(found[-1])
     return sorted(found, key=lambda tried: -tried.score)

@@ -218,7 +218,7 @@ def fit(
             lambda name: estimator_for(name, target_kind, **settings),
             seconds=budget,
             on_try=lambda t: console.print(
-                f"{t.name}: {TASKS[target_kind].words} {t.score:.4f} on held-out sets, {t.seconds:.0f} s"
+                f"{t.name}: {TASKS[target_kind].searched_words} {t.score:.4f} on held-out sets, {t.seconds:.0f} s"
             ),
         )
         tried = [vars(t) for t in found]
@@ -412,7 +412,9 @@ def tune(
     console = Console()
     first = found.trials[0]["score"] if found.trials else None
     before = "" if first is None else f" (the defaults: {first:.4f})"
-    console.print(f"Inner folds: {ranker.task.words} {found.score:.4f}{before}, {len(found.trials)} trials")
+    console.print(
+        f"Inner folds: {ranker.task.searched_words} {found.score:.4f}{before}, {len(found.trials)} trials"
+    )
     console.print(", ".join(f"{name}={value}" for name, value in found.params.items()), soft_wrap=True)
     console.print(f"Model: {out}", soft_wrap=True)
 

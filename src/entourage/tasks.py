@@ -37,7 +37,10 @@ class Ranking:
     criterion: Metric = staticmethod(ranking_accuracy)
     metrics = METRICS
     main, words, criterion_words = "ranking_accuracy", "0/1-ranking accuracy", "0/1-ranking accuracy"
-    searched_by = "ranking_accuracy"  # by which models are compared and settings searched for
+    searched_by, searched_words = (
+        "ranking_accuracy",
+        words,
+    )  # by which models are compared and settings searched for
     decide = staticmethod(ranks_from_scores)
     telling = "sets that rank two objects differently"  # what `informative` finds, in words
     nothing = (
@@ -91,7 +94,7 @@ class Choice:
 
     losses = CHOICE_LOSSES
     main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
-    searched_by = "log_likelihood"
+    searched_by, searched_words = "log_likelihood", criterion_words
     nothing = "No set has two objects and a chosen one, so there is nothing to learn. Check that y says who was chosen."
 
     def __init__(self, *, outside: bool = False) -> None:
@@ -192,7 +195,7 @@ class SubsetChoice:
     losses = SUBSET_LOSSES
     only_differences = False
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
-    searched_by = "f1"
+    searched_by, searched_words = "f1", words
     criterion: Metric = staticmethod(subset_log_likelihood)
     telling = "sets"
     nothing = "There is no object, so there is nothing to learn."
