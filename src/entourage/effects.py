@@ -333,9 +333,7 @@ def _choices(sets: Sets) -> tuple[Sets | None, dict[str, int]]:
     targets: Floats = sets.targets  # type: ignore[assignment]
     known = targets >= 0  # NaN and -1: not ranked
     places = np.where(known, targets, np.inf)
-    best = np.minimum.reduceat(
-        places, starts
-    )  # ranks of a table may begin at 1, and later where grades are few
+    best = np.minimum.reduceat(places, starts)  # ranks may begin at 1, and later where grades are few
     first = known & (places == np.repeat(best, sets.sizes))
     several = np.add.reduceat(first, starts, dtype=np.int64) > 1
     nothing = np.isinf(best)

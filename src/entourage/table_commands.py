@@ -90,6 +90,7 @@ def _load_training(
     """Read a table for training: the frame, its encoder, the packed sets, and the group of each set."""
     from entourage.data.table_files import read_table
     from entourage.data.tables import TableEncoder, groups_of
+    from entourage.tabular import looks_like_choices
 
     frame = read_table(table)
     encoder = TableEncoder.fit(
@@ -103,25 +104,13 @@ def _load_training(
         codes=codes,
     )
     packed = encoder(frame)
-    if kind == "rank" and _looks_like_choices(packed.sets):
+    if kind == "rank" and looks_like_choices(packed.sets):
         Console(stderr=True).print(
             f"In every set one row has 1 in {target!r} and all others 0: as ranks, that row is the worst. Where 1 says "
             "what was chosen, give --target-kind choice.",
             style="yellow",
         )
     return frame, encoder, packed, None if group is None else groups_of(frame, packed, group)
-
-
-def _looks_like_choices(sets: Any) -> bool:
-    """Whether in sets of three and more just one object has 1 and the others 0."""
-    import numpy as np
-
-    large = sets[np.flatnonzero(sets.sizes >= 3)] if (sets.sizes >= 3).any() else None
-    return (
-        large is not None
-        and bool(np.isin(large.targets, (0, 1)).all())
-        and bool((np.add.reduceat(large.targets, large.offsets[:-1]) == 1).all())
-    )
 
 
 def fit(

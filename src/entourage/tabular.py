@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from entourage.data.on_disk import fit_encoder, write_sets
 from entourage.data.streams import open_parquet, stretches, torn_sets
-from entourage.data.tables import PackedTable, TableEncoder, arrow_table
+from entourage.data.tables import Column, PackedTable, TableEncoder, arrow_table
 from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
 from entourage.files import replacing
@@ -73,18 +73,29 @@ def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
     return TableEncoder.from_json(model.table_)  # type: ignore[arg-type]
 
 
+def looks_like_choices(sets: Sets) -> bool:
+    """Whether in every set of three objects or more just one has a target of 1, and all others 0."""
+    large = sets[np.flatnonzero(sets.sizes >= 3)]
+    if len(large) == 0 or large.targets is None or not np.isin(large.targets, (0, 1)).all():
+        return False
+    return bool((np.add.reduceat(large.targets, large.offsets[:-1]) == 1).all())
+
+
 def ordered_features(encoder: TableEncoder) -> list[int]:
     """Return the places of an object's numbers that have an order: no categories, no marks of missing values."""
-    own = [column for column in encoder.columns if column.role == "object"]
-    starts = np.cumsum([0, *(column.width for column in own)])
-    return [int(at) for column, at in zip(own, starts, strict=False) if column.kind in ("number", "flag")]
+    return [at for column, at in _places_of_columns(encoder) if column.kind in ("number", "flag")]
 
 
 def marks_of_missing(encoder: TableEncoder) -> dict[int, int]:
     """Return, of the ordered features that may be missing, the places of the features that say so."""
+    return {at: at + 1 for column, at in _places_of_columns(encoder) if column.indicator}
+
+
+def _places_of_columns(encoder: TableEncoder) -> list[tuple[Column, int]]:
+    """Return the columns of objects, each with the place of its first number."""
     own = [column for column in encoder.columns if column.role == "object"]
-    starts = np.cumsum([0, *(column.width for column in own)])
-    return {int(at): int(at) + 1 for column, at in zip(own, starts, strict=False) if column.indicator}
+    starts = np.cumsum([0, *(column.width for column in own)]).tolist()
+    return list(zip(own, starts, strict=False))
 
 
 def place_of_row(packed: PackedTable, row: int) -> int:

@@ -86,13 +86,10 @@ class Design:
         For each product, and the mean over products; or ``pooled``, as one who doesn't know products apart sees
         them: by which attribute an alternative is better in.
         """
-        mine = (
-            np.flatnonzero(self.effect == effect) if trials is None else trials[self.effect[trials] == effect]
-        )
-        first = (
-            self.objects[mine, 0, 0] > self.objects[mine, 1, 0]
-        )  # whether A is better in the first attribute
-        turned = ~first if pooled else np.zeros(len(mine), dtype=bool)
+        every = np.arange(len(self.sets)) if trials is None else trials
+        mine = every[self.effect[every] == effect]
+        swapped = self.objects[mine, 0, 0] < self.objects[mine, 1, 0]  # A is worse in the first attribute
+        turned = swapped & pooled
         helps = self.helps_a[mine] ^ turned
         won = np.where(turned, 1 - self.picked[mine], self.picked[mine])  # 0, 1, or else the third
         product = np.zeros(len(mine), dtype=np.int64) if pooled else self.product[mine]
@@ -191,18 +188,12 @@ def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
         about = dict(job.net)
         net = NETS[about.pop("net")](**about)
         models.append(DiscreteChooser(net, device=device, random_state=job.repetition, **dict(job.settings)))
+        train, test = np.arange(len(design.sets)), np.zeros(0, dtype=np.int64)  # the first are all people
         if job.task == "held out":
-            folds = fold_indices(
-                len(design.sets), claims["folds"], groups=design.person, random_state=job.seed
-            )
-            train, test = list(folds)[job.repetition]
-        else:  # the first are all people
-            train = (
-                design.resampled([job.seed, job.repetition])
-                if job.repetition
-                else np.arange(len(design.sets))
-            )
-            test = np.zeros(0, dtype=np.int64)
+            folds = fold_indices(len(train), claims["folds"], groups=design.person, random_state=job.seed)
+            train, test = folds[job.repetition]
+        elif job.repetition:
+            train = design.resampled([job.seed, job.repetition])
         trials.append(train)
         held.append(test)
     start = time.perf_counter()
@@ -214,9 +205,7 @@ def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
     for job, model, test in zip(jobs, models, held, strict=True):
         row = provenance(job, device) | {"estimator": " ".join(repr(model).split()), "fit_seconds": seconds}
         if job.task == "held out":
-            chances = model.predict_proba(design.sets[test]).reshape(-1, 3)
-            own = np.log(chances[np.arange(len(test)), design.picked[test]])
-            row["log_likelihood"], row["trials"] = float(own.mean()), len(test)
+            row["log_likelihood"], row["trials"] = model.log_likelihood(design.sets[test]), len(test)
         else:
             row["effects"] = {effect: design.in_model(model, effect) for effect in claims["effects"]}
         rows.append(row)

@@ -171,7 +171,7 @@ def run_jobs(jobs: Sequence[TripJob], device: str) -> list[Row]:
         sets, groups, _ = _trips(job.data, job.task, job.which)
         shuffle, fold = divmod(job.repetition, job.folds)
         folds = fold_indices(len(sets), job.folds, groups=groups, random_state=job.seed + shuffle)
-        train, test = list(folds)[fold]
+        train, test = folds[fold]
         model: Any = _models(job.data, job.task, job.which)[job.model]
         if isinstance(model, DiscreteChooser):
             model.set_params(device=device, random_state=job.repetition)
