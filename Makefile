@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 
-.PHONY: setup demo test check bench docs clean
+.PHONY: setup demo test long-tests check bench docs clean
 
 setup: $(STAMP)-dev
 
@@ -12,6 +12,11 @@ demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the pa
 
 test: $(STAMP)-dev  ## all tests
 	$(BIN)/python -m pytest
+
+long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
+	$(BIN)/python -m benchmarks.calibration.context_test
+	$(BIN)/python -m benchmarks.calibration.verdict
+	$(BIN)/python -m benchmarks.calibration.effects
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .
