@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
-__all__ = ["AnySets", "Seed", "Sets", "plan_batches"]
+__all__ = ["AnySets", "Seed", "Sets", "is_frame", "plan_batches"]
 
 Seed: TypeAlias = int | np.random.Generator | None
 Floats: TypeAlias = NDArray[np.floating[Any]]
@@ -30,6 +30,12 @@ class Sets:
     situation : array of shape (sets, situation features), optional
         What the sets themselves are like: the same objects for another user, on another day. A net
         sees these features beside those of every object.
+    worst : float, optional
+        The rank that counts as irrelevant, where targets came from relevance grades: the grade of an object is
+        ``worst`` less its rank. Metrics of grades (nDCG, ERR, ...) go by it.
+    encoder : TableEncoder, optional
+        What made these sets of a table: its columns and the levels of its categories. A model that learnt from such
+        sets refuses those of other columns or levels.
 
     Examples
     --------
@@ -46,7 +52,11 @@ class Sets:
         offsets: ArrayLike,
         targets: ArrayLike | None = None,
         situation: ArrayLike | None = None,
+        *,
+        worst: float | None = None,
+        encoder: Any = None,
     ) -> None:
+        self.worst, self.encoder = worst, encoder
         self.objects = _as_floats(objects, "objects", axes="(objects, features)", ndim=2)
         if not np.issubdtype(np.asarray(offsets).dtype, np.integer):
             raise ShapeError(f"offsets needs whole numbers; got {np.asarray(offsets).dtype}.")
@@ -96,11 +106,13 @@ class Sets:
                 return sets
             if X.situation is not None:
                 raise ParameterError("situation came twice: these Sets carry their own.")
-            return cls(sets.objects, sets.offsets, sets.targets, situation)
-        if hasattr(X, "columns"):
+            return cls(
+                sets.objects, sets.offsets, sets.targets, situation, worst=sets.worst, encoder=sets.encoder
+            )
+        if is_frame(X):
             raise ShapeError(
                 "X is a table, and a table doesn't say which rows form a set. Name the columns: "
-                "Sets.from_frame(table, set_id=..., target=...)."
+                "Sets.from_frame(table, set_id=..., target=...), or fit(table, set_id=..., target=...)."
             )
         if hasattr(X, "ndim") or hasattr(X, "__array__"):
             array = _to_numpy(X)
@@ -156,32 +168,54 @@ class Sets:
         cls,
         frame: Any,
         *,
-        set_id: str,
+        set_id: str | None = None,
         target: str | None = None,
         target_kind: str = "rank",
-        features: list[str] | None = None,
-        situation: list[str] | None = None,
+        features: Sequence[str] | None = None,
+        situation: Sequence[str] | None = None,
+        ignore: Sequence[str] | None = None,
+        missing: Sequence[str] = (),
+        like: "Sets | None" = None,
     ) -> "Sets":
         """Make sets of a long table, one row an object; see :mod:`entourage.data.tables`.
+
+        Text columns are coded by the levels *this* table has, so two tables coded apart don't go together: a model
+        refuses sets of other columns or levels than those it learnt from. Code a second table ``like`` the first, or
+        give frames to ``fit`` and ``predict`` themselves.
 
         Parameters
         ----------
         frame : pandas, polars or Arrow
         set_id : the column that says which set a row belongs to; rows of a set need not stand together
         target : the column of what is known of each object
-        target_kind : "rank" (smaller is better), "relevance" (larger is better) or "choice" (0 or 1)
+        target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
+            set) or "subset" (1 for every chosen row)
         features : columns of the objects; by default all others
         situation : columns that say something of the set as a whole
+        ignore : columns that are no features
+        missing : texts that stand for a missing value, such as "---"
+        like : sets of another table, whose columns and levels hold for this one, too; instead of all the above
 
         Examples
         --------
         >>> import pyarrow as pa
         >>> table = pa.table({"race": [1, 1, 2, 2], "age": [31, 24, 28, 40], "place": [1, 2, 2, 1]})
-        >>> Sets.from_frame(table, set_id="race", target="place")
+        >>> sets = Sets.from_frame(table, set_id="race", target="place")
+        >>> sets
         Sets(2 sets of 2 objects, 1 feature, targets)
+        >>> Sets.from_frame(table.slice(2), like=sets)
+        Sets(1 set of 2 objects, 1 feature, targets)
         """
-        from entourage.data.tables import TableEncoder
+        from entourage.data.tables import TableEncoder, arrow_table
 
+        if like is not None:
+            if like.encoder is None:
+                raise ParameterError("like needs Sets that came from a table; these came from arrays.")
+            known = like.encoder.target in arrow_table(frame).column_names
+            made: Sets = like.encoder(frame, with_target=known).sets
+            return made
+        if set_id is None:
+            raise ParameterError("from_frame needs set_id, the column that says which set a row belongs to.")
         encoder = TableEncoder.fit(
             frame,
             set_id=set_id,
@@ -189,6 +223,8 @@ class Sets:
             target_kind=target_kind,
             features=features,
             situation=situation,
+            ignore=ignore,
+            missing=missing,
         )
         return encoder(frame).sets
 
@@ -213,19 +249,41 @@ class Sets:
                 "Only sets with the same features, all with or all without targets and situation, can be "
                 f"joined; got {', '.join(map(repr, parts))}."
             )
-        return cls._trusted(
+        for part in parts[1:]:
+            if part.encoder is not None and parts[0].encoder is not None:
+                parts[0].encoder.check_same(part.encoder, "These sets can't be joined")
+        worsts = [p.worst for p in parts]
+        graded = None not in worsts
+        if not graded and any(w is not None for w in worsts):
+            raise DataError("Sets whose targets are relevances can't be joined with sets of plain ranks.")
+        worst = max(w for w in worsts if w is not None) if graded else None
+        shifts = [worst - w if worst is not None and w is not None else 0.0 for w in worsts]  # one grade, one rank
+        targets = [p.targets + shift for p, shift in zip(parts, shifts, strict=True) if p.targets is not None]
+        joined = cls._trusted(
             np.concatenate([p.objects for p in parts]),
             _offsets(np.concatenate([p.sizes for p in parts])),
-            None if parts[0].targets is None else np.concatenate([p.targets for p in parts]),
+            np.concatenate(targets) if targets else None,
             None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),
+            like=parts[0],
         )
+        joined.worst = worst
+        return joined
 
     @classmethod
     def from_disk(
-        cls, objects: "np.memmap[Any, Any]", offsets: Index, targets: Floats | None, situation: Floats | None
+        cls,
+        objects: "np.memmap[Any, Any]",
+        offsets: Index,
+        targets: Floats | None,
+        situation: Floats | None,
+        *,
+        worst: float | None = None,
+        encoder: Any = None,
     ) -> "Sets":
         """Make sets whose features stay on disk, as they are; see :mod:`entourage.data.on_disk`."""
-        return cls._trusted(objects, offsets, targets, situation)
+        sets = cls._trusted(objects, offsets, targets, situation)
+        sets.worst, sets.encoder = worst, encoder
+        return sets
 
     @property
     def on_disk(self) -> bool:
@@ -234,22 +292,34 @@ class Sets:
 
     @classmethod
     def _trusted(
-        cls, objects: Floats, offsets: Index, targets: Floats | None, situation: Floats | None
+        cls,
+        objects: Floats,
+        offsets: Index,
+        targets: Floats | None,
+        situation: Floats | None,
+        *,
+        like: "Sets | None" = None,
     ) -> "Sets":
-        """Wrap arrays that were checked before."""
+        """Wrap arrays that were checked before; the meaning of columns and grades is that of ``like``."""
         sets = cls.__new__(cls)
         sets.objects, sets.offsets, sets.targets, sets.situation = objects, offsets, targets, situation
+        sets.worst = None if like is None else like.worst
+        sets.encoder = None if like is None else like.encoder
         return sets
 
-    def with_targets(self, targets: Any) -> "Sets":
+    def with_targets(self, targets: Any, *, worst: float | None = None) -> "Sets":
         """Return the same objects with other targets: packed, ``(n, m)`` or a list of rows."""
         packed = isinstance(targets, np.ndarray) and targets.dtype != object and targets.ndim == 1
         flat = targets if packed else np.concatenate(_as_rows(targets, self.sizes))
-        return Sets._trusted(self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation)
+        sets = Sets._trusted(
+            self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation, like=self
+        )
+        sets.worst = worst
+        return sets
 
     def with_features(self, objects: Floats, situation: Floats | None) -> "Sets":
         """Return the same sets with transformed features, taken as they are."""
-        return Sets._trusted(objects, self.offsets, self.targets, situation)
+        return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -326,6 +396,7 @@ class Sets:
             self.offsets[start : stop + 1] - first,
             None if self.targets is None else self.targets[first:last],
             None if self.situation is None else self.situation[start:stop],
+            like=self,
         )
 
     def _take(self, chosen: Index) -> "Sets":
@@ -340,6 +411,7 @@ class Sets:
             offsets,
             None if self.targets is None else self.targets[rows],
             None if self.situation is None else self.situation[chosen],
+            like=self,
         )
 
     def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:
@@ -485,6 +557,11 @@ def plan_batches(
     if rng is not None:
         plan = [plan[i] for i in rng.permutation(len(plan))]
     return plan
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a table: pandas, polars or Arrow."""
+    return hasattr(X, "columns") and not isinstance(X, Sets)
 
 
 def _offsets(sizes: Index) -> Index:

@@ -71,6 +71,9 @@ class MultinomialLogit(ChoiceModel):
         packed = Packed.of(sets)
         return packed if self.alternatives is None else one_hot(packed, self.alternatives, first=1)
 
+    def _learn_from(self, sets: Sets, people: Index) -> Packed:
+        return Packed.centred(sets) if self.alternatives is None else self._design(sets)
+
     def _start(self, packed: Packed) -> Floats:
         return np.zeros(packed.features.shape[1])
 

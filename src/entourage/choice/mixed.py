@@ -136,7 +136,8 @@ class MixedLogit(ChoiceModel):
         shift = offsets[:-1] - sets.offsets[order]
         rows = np.arange(len(sets.objects)) - np.repeat(shift, sets.sizes[order])
         heads = np.append(0, np.cumsum(np.bincount(people)))
-        return _Panel(sets.objects[rows].astype(np.float64), offsets, order, shift, heads, self._normals)
+        features = Packed.centred(sets).features[rows]
+        return _Panel(features, offsets, order, shift, heads, self._normals)
 
     def _start(self, packed: Packed) -> Floats:
         spread = packed.spread(packed.features)[self.columns_]

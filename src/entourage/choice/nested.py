@@ -134,7 +134,7 @@ class NestedLogit(ChoiceModel):
         nest, owner = self.nest_of_[code][order], owner[order]
         begins = np.append(True, (np.diff(nest) != 0) | (np.diff(owner) != 0))
         heads = np.flatnonzero(begins)
-        features = np.delete(sets.objects.astype(np.float64), self.alternative, axis=1)
+        features = np.delete(Packed.centred(sets).features, self.alternative, axis=1)
         if self.intercepts:
             dummies = (code[:, None] == np.arange(1, len(self.alternatives_))).astype(np.float64)
             features = np.concatenate([dummies, features], axis=1)

@@ -24,6 +24,8 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
+ROUNDING = 1e-14  # of the largest value: what differs by less doesn't differ
+
 
 @dataclass(frozen=True, eq=False)
 class Packed:
@@ -36,6 +38,15 @@ class Packed:
     def of(cls, sets: Sets) -> Self:
         """Take the objects as they are, in double precision."""
         return cls(sets.objects.astype(np.float64), sets.offsets)
+
+    @classmethod
+    def centred(cls, sets: Sets) -> Self:
+        """Take the objects less the mean of their set: what all share cancels, and would drown what differs."""
+        whole = cls.of(sets)
+        within = whole.features - (whole.sum(whole.features) / whole.sizes[:, None])[whole.owner]
+        rounding = ROUNDING * np.abs(whole.features).max(0)  # what is left of a column that never differs in a set
+        within[:, np.abs(within).max(0) <= rounding] = 0.0
+        return cls(within, sets.offsets)
 
     @cached_property
     def starts(self) -> Index:
@@ -63,7 +74,8 @@ class Packed:
 
     def log_softmax(self, utilities: Floats) -> Floats:
         """Return log-probabilities: softmax over each set, (N, ...)."""
-        return np.asarray(utilities - log_sum_exp(utilities, self.starts)[self.owner])
+        shifted = utilities - np.maximum.reduceat(utilities, self.starts, axis=0)[self.owner]
+        return np.asarray(shifted - log_sum_exp(shifted, self.starts)[self.owner])
 
     def spread(self, values: Floats) -> Floats:
         """How much each column of (N, p) differs within sets: its standard deviation there; 1 where it doesn't."""
@@ -71,7 +83,7 @@ class Packed:
             return np.ones(0)
         centred = values - (self.sum(values) / self.sizes[:, None])[self.owner]
         found = np.sqrt((centred**2).mean(0))
-        nothing = found <= 1e-9 * np.abs(values).max(0)
+        nothing = found <= ROUNDING * np.abs(values).max(0)
         return np.where(nothing, 1.0, found)
 
 
