@@ -91,7 +91,8 @@ class Resident:
         self.sizes = sets.sizes if only is None else sets.sizes[only]
         self.uniform_size = None if sets.on_disk else sets.uniform_size
         home = torch.device("cpu") if sets.on_disk else self._home(sets, device)
-        self.objects = _tensor(sets.objects, home)
+        raw = on_batch is not None  # standardised batch by batch, in the precision of the file
+        self.objects = torch.from_numpy(sets.objects) if raw else _tensor(sets.objects, home)
         self.targets = None if sets.targets is None else _tensor(sets.targets, home)
         situation = sets.situation if only is None or sets.situation is None else sets.situation[only]
         self.situation = None if situation is None else _tensor(situation, home)

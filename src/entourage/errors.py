@@ -12,6 +12,7 @@ from numbers import Integral
 __all__ = [
     "CheckpointError",
     "DataError",
+    "DataWarning",
     "ModelFileError",
     "ParameterError",
     "ShapeError",
@@ -32,6 +33,10 @@ class ShapeError(UserError):
 
 class DataError(UserError):
     """The values of the data can't be used as they are."""
+
+
+class DataWarning(UserWarning):
+    """The data can be used, but may not be what was meant."""
 
 
 class ParameterError(UserError):

@@ -15,7 +15,8 @@ from entourage.errors import ModelFileError, check_choice, check_number
 from entourage.losses import Loss, choice_loss
 from entourage.model_content import remake
 from entourage.nets import NETS, Net
-from entourage.predictor import OneChoicePredictor, like
+from entourage.inputs import given_sets
+from entourage.predictor import OneChoicePredictor
 from entourage.set_estimator import SetEstimator
 from entourage.sets import AnySets, Sets
 from entourage.standardizer import Standardizer
@@ -164,13 +165,14 @@ class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together
         self.threshold_ = self.task.threshold if self.threshold != "held-out" else 0.0
         if self.threshold == "held-out" and start.held_out is not None:
             held_out = start.sets[start.held_out]
-            self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out))
+            weights = None if start.weights is None else start.weights[start.held_out]
+            self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out), weights)
         return self
 
     def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the probability that each object is chosen, in the form of the input."""
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return what a table of predictions has a column for, packed, from packed scores."""
@@ -214,6 +216,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         interrupted=fitted["interrupted"],
     )
     seed = fitted["seed"]
+    model.categories_ = fitted.get("categories", content["params"].get("categories") or [])
     scorer = model._build(net, standardise, seed)
     lacking = sorted(set(scorer.state_dict()) - set(outcome.weights))
     if lacking:

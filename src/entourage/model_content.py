@@ -52,6 +52,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             "best_score": model.best_score_,
             "steps": model.n_steps_,
             "interrupted": model.interrupted_,
+            "categories": model.categories_,
         }
         | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {}),
         "versions": _versions(),

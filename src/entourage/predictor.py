@@ -2,19 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
+from entourage.data.tables import TableColumns, TableEncoder
 from entourage.errors import DataError, ShapeError, UserError
-from entourage.metrics import Metric
-from entourage.sets import AnySets, Sets
+from entourage.evaluation import evaluate_scores, mean_over_sets, metric_of_sets
+from entourage.inputs import encoder_of, given_sets, training_sets
+from entourage.sets import AnySets, Sets, is_frame
 from entourage.tasks import Ranking
 
-__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "like", "without_each"]
+__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "without_each"]
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -28,12 +30,15 @@ class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc
 class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that scores the objects of sets; a subclass fits, and scores packed sets.
 
-    ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind.
+    ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind and, where it learnt from a table,
+    ``table_``, what its columns are, and ``feature_names_in_``.
     """
 
     task: Any = Ranking
     n_features_in_: int
     n_situation_features_in_: int
+    table_: dict[str, Any] | None = None
+    _codes = False  # whether categories of many levels become codes, for a net to learn a vector for each
 
     @abstractmethod
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
@@ -43,18 +48,19 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the utility U(x, C) of each object; higher is better.
 
         What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
-        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
+        arrays for a list, a packed array for `Sets`, one number a row, in the order of the rows, for a table. Sets
+        may have other sizes than those learnt from.
         """
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self._checked_scores(sets))
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self._checked_scores(given.sets))
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`.
 
         Choosing some: 1 for chosen objects, 0 for the others.
         """
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self.decide(sets, self._checked_scores(sets)))
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.decide(given.sets, self._checked_scores(given.sets)))
 
     def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
         """Turn packed scores into packed predictions; see `predict`."""
@@ -69,34 +75,40 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         y: Any = None,
         *,
         situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
     ) -> float:
         """Return how good predictions are, averaged over sets, by the metric of the task.
 
         Ranking: the share of pairs in the right order (0/1-ranking accuracy). Choosing one: how often it is the right
-        one. Choosing some: F1.
+        one. Choosing some: F1. A table needs the target column that the model learnt from.
         """
-        sets = self.task.check(self.task.sets_of(X, y, situation))
-        return self._metric(sets, self._checked_scores(sets), _check_weights(sample_weight, len(sets)))
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return mean_over_sets(metric_of_sets(self.task.metric, sets, self._checked_scores(sets)), weights)
 
-    def _metric(
+    def evaluate(
         self,
-        sets: Sets,
-        packed: NDArray[Any],
-        weights: NDArray[Any] | None = None,
-        metric: Metric | None = None,
-    ) -> float:
-        """Judge packed scores, sets of one size at a time."""
-        judge = self.task.metric if metric is None else metric
-        values = np.full(len(sets), np.nan)
-        for chosen, rows in sets.by_size():
-            values[chosen] = judge(packed[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
-        defined = ~np.isnan(values)
-        if weights is not None:
-            defined &= weights > 0
-        if not defined.any():
-            return float("nan")
-        return float(np.average(values[defined], weights=None if weights is None else weights[defined]))
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> dict[str, float]:
+        """Return every metric of the task, each averaged over the sets in which it means something."""
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return evaluate_scores(sets, self._checked_scores(sets), self.task.metrics, weights)
+
+    def _judged_sets(
+        self, X: Any, y: Any, situation: Any, sample_weight: Any
+    ) -> tuple[Sets, NDArray[np.float64] | None]:
+        """Make sets of what the model is to be judged by."""
+        self._check_fitted()
+        encoder = None
+        if is_frame(X):
+            encoder = encoder_of(self)
+        sets, weights, _ = training_sets(
+            self.task, X, y, situation, sample_weight=sample_weight, encoder=encoder
+        )
+        return sets, weights
 
     def _checked_scores(self, sets: Sets) -> NDArray[Any]:
         self._check_fitted()
@@ -116,7 +128,15 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
                 f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
             )
 
+    def _fitted(self) -> Self:
+        self._check_fitted()
+        return self
+
     def _check_features(self, sets: Sets) -> None:
+        if sets.encoder is not None and self.table_ is not None:
+            TableEncoder.from_json(self.table_).check_same(
+                sets.encoder, "These sets don't fit the model, which learnt from others"
+            )
         for what, needed, came in [
             ("features", self.n_features_in_, sets.n_features),
             ("situation features", self.n_situation_features_in_, sets.n_situation_features),
@@ -125,31 +145,84 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
                 raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
 
     def _check_training_data(
-        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Sets, NDArray[np.float64] | None]:
-        """Make sets of whatever came and see that there is something to learn; weights have mean 1."""
-        sets = self.task.check(self.task.sets_of(X, y, situation))
+        self,
+        X: Any,
+        y: Any,
+        situation: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        table: TableColumns | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> tuple[Sets, NDArray[np.float64] | None, Any]:
+        """Make sets of whatever came and see that there is something to learn; weights have mean 1.
+
+        Sets of weight 0 are left out here, so that nothing later can see them.
+        """
+        sets, weights, labels = training_sets(
+            self.task,
+            X,
+            y,
+            situation,
+            sample_weight=sample_weight,
+            groups=groups,
+            table=table,
+            codes=self._codes,
+            encoder=encoder,
+        )
+        if weights is not None and not weights.all():
+            if sets.on_disk:
+                raise DataError("Sets on disk can't have a weight of 0; leave them out of the table.")
+            kept = weights > 0
+            sets, weights = sets[kept], weights[kept]
+            if labels is not None and len(labels) == len(kept):
+                labels = np.asarray(labels)[kept]
+        if sets.sizes.max() == 1 and not getattr(self.task, "outside", False):
+            raise DataError(
+                "Every set has one object, so there is nothing to compare it with. Check which column says what forms "
+                "a set: it seems to have another value in every row."
+            )
         if not self.task.informative(sets).any():
             raise DataError(self.task.nothing)
-        weights = _check_weights(sample_weight, len(sets))
-        return sets, None if weights is None else weights / weights.mean()
+        return sets, None if weights is None else weights / weights.mean(), labels
+
+    def _learnt_from(self, sets: Sets) -> None:
+        """Keep what the sets were like: how many features, and of a table its columns."""
+        self.n_features_in_ = sets.n_features
+        self.n_situation_features_in_ = sets.n_situation_features
+        self.table_ = None if sets.encoder is None else sets.encoder.to_json()
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The columns that were learnt from, where it was a table."""
+        if self.table_ is None:
+            raise AttributeError("feature_names_in_ is there only where the model learnt from a table.")
+        return np.array([column["name"] for column in self.table_["columns"]], dtype=object)
 
 
 class OneChoicePredictor(SetPredictor):
     """What everything that chooses one object of a set can do."""
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Return the place of the most probable object of each set; -1 where nothing is chosen."""
-        sets = Sets.of(X, None, situation)
-        return np.asarray(self.task.places(sets, self._checked_scores(sets)))
+        """Return the place of the most probable object of each set; -1 where nothing is chosen.
+
+        Of a table: 1 for the row that is chosen in each set, 0 for the others.
+        """
+        given = given_sets(self._fitted(), X, situation)
+        places = np.asarray(self.task.places(given.sets, self._checked_scores(given.sets)))
+        if not given.is_table:
+            return places
+        chosen = np.zeros(len(given.sets.objects), dtype=np.int64)
+        some = places >= 0
+        chosen[given.sets.offsets[:-1][some] + places[some]] = 1
+        return np.asarray(given.back(chosen))
 
     def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the probability that each object is chosen, in the form of the input.
 
         They sum to 1 in each set, or where nothing may be chosen to what is left by that.
         """
-        sets = Sets.of(X, None, situation)
-        return like(X, sets, self.task.probabilities(sets, self._checked_scores(sets)))
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
 
     def log_likelihood(
         self,
@@ -157,32 +230,11 @@ class OneChoicePredictor(SetPredictor):
         y: Any = None,
         *,
         situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
     ) -> float:
         """Return the mean log-probability of what was chosen."""
-        sets = self.task.check(self.task.sets_of(X, y, situation))
-        weights = _check_weights(sample_weight, len(sets))
-        return self._metric(sets, self._checked_scores(sets), weights, self.task.criterion)
-
-
-def _check_weights(sample_weight: ArrayLike | None, n_sets: int) -> NDArray[np.float64] | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_sets,):
-        raise ShapeError(f"sample_weight needs one entry a set, shape {(n_sets,)}; got {weights.shape}.")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise DataError("Sample weights must be finite, none negative and not all 0.")
-    return weights
-
-
-def like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
-    """Give packed values the form of the input."""
-    if isinstance(X, Sets):
-        return packed
-    if isinstance(X, (list, tuple)):
-        return sets.unpack(packed)
-    return packed.reshape(len(sets), -1)
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return mean_over_sets(metric_of_sets(self.task.criterion, sets, self._checked_scores(sets)), weights)
 
 
 def without_each(
@@ -215,4 +267,4 @@ def _pick(sets: Sets, rows: Index, owner: Index) -> Sets:
     """Make sets of rows (n, m), each in the situation of its owner."""
     offsets = np.arange(len(rows) + 1) * rows.shape[1]
     situation = None if sets.situation is None else sets.situation[owner]
-    return Sets(sets.objects[rows.ravel()], offsets, None, situation)
+    return Sets(sets.objects[rows.ravel()], offsets, None, situation, encoder=sets.encoder)

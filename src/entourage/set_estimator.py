@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import torch
@@ -22,18 +22,21 @@ from entourage.batching import (
     predict_packed,
     progress_bar,
 )
-from entourage.errors import ParameterError, check_number
+from entourage.data.tables import TableColumns
+from entourage.errors import ParameterError, check_choice, check_number
+from entourage.evaluation import metric_of_sets
+from entourage.inputs import encoder_of, given_sets
 from entourage.losses import Loss, find_loss
 from entourage.model_content import describe, loss_identity, members_of
 from entourage.nets import FATE, Net, Scorer
 from entourage.nets.categories import build_with_categories
 from entourage.nets.stack import Stack
 from entourage.plan import Plan
-from entourage.predictor import SetPredictor, like
-from entourage.sets import AnySets, Sets
+from entourage.predictor import SetPredictor
+from entourage.sets import AnySets, Sets, is_frame
 from entourage.standardizer import Standardizer
 from entourage.tasks import Ranking
-from entourage.training import Judge, Outcome, checkpoint_file, train
+from entourage.training import Judge, Outcome, checkpoint_file, score_not_chosen_by, train
 
 __all__ = ["SetEstimator"]
 
@@ -84,15 +87,16 @@ class SetEstimator(SetPredictor):
         The decay of an exponential average of the weights, which is then used instead of the last
         weights; None for no average.
     validation : float
-        The share of the sets held out to choose the best weights and to stop early; 0 holds out none,
-        and neither do fewer than 20 sets.
+        The share of the sets held out to choose the best weights and to stop early, by their weights where there
+        are such; 0 holds out none, and neither do fewer than 20 sets.
     evaluate_every : int, optional
         Steps between two looks at the held-out sets, and between checkpoints; by default a fortieth of
         all steps, and at an eighth, a quarter and half of that: few sets are soon learnt by heart.
     patience : int, optional
         Stop after so many looks without a better score.
     standardize : bool
-        Whether features are brought to mean 0 and variance 1, by the training data.
+        Whether features are brought to mean 0 and variance 1, by the training data. A feature that doesn't vary in
+        them is left out, either way: nothing is known of what it does.
     members : int
         How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
         uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
@@ -100,7 +104,7 @@ class SetEstimator(SetPredictor):
         With "auto": the seconds after which no other net is tried.
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
-        a code outside, such as 0, is a level that was never seen.
+        a code outside, such as 0, is a level that was never seen. By default those that a table has.
     device : str
         "cpu", "cuda", ...; "auto" is the GPU where there is one.
     precision : {"float32", "bfloat16"}
@@ -112,6 +116,9 @@ class SetEstimator(SetPredictor):
     checkpoint : path, optional
         A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
         same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
+    on_interrupt : {"raise", "keep"}
+        What Ctrl-C does to `fit`: "raise" leaves the model unfitted, "keep" ends the training there, keeps the best
+        weights so far and warns.
     verbose : bool
         Whether to show a progress bar, while training and while scoring.
     random_state : int, numpy Generator or RandomState, or None
@@ -122,13 +129,20 @@ class SetEstimator(SetPredictor):
     scorer_ : the fitted module
     net_ : the net it was built from
     tried_ : with "auto", what each net was worth
-    history_ : a row (step, learning rate, loss, score) for each look at the held-out sets
-    best_score_ : the best score on the held-out sets, None where none were held out
+    history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
+        scores of two halves of them
+    best_score_ : the best score on the held-out sets, None where none were held out. It chose the weights, so it is
+        too high, the more so the fewer sets there are
+    held_out_score_ : a score that didn't choose: each half of the held-out sets at the step that was best for the
+        other half. None where none were held out
     n_features_in_, n_situation_features_in_ : how many features were seen
+    feature_names_in_ : the columns that were learnt from, where it was a table
     n_steps_ : how many steps were trained
     interrupted_ : whether training was interrupted by Ctrl-C
     table_ : what turns tables into sets, where the model was fitted to a table; else None
     """
+
+    _codes = True
 
     def __init__(
         self,
@@ -161,6 +175,7 @@ class SetEstimator(SetPredictor):
         precision: str = "float32",
         compile: bool | str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
+        on_interrupt: str = "raise",
         verbose: bool = False,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
@@ -192,6 +207,7 @@ class SetEstimator(SetPredictor):
         self.precision = precision
         self.compile = compile
         self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
         self.verbose = verbose
         self.random_state = random_state
 
@@ -202,23 +218,34 @@ class SetEstimator(SetPredictor):
         X: AnySets,
         y: Any = None,
         *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        situation: ArrayLike | Sequence[str] | None = None,
+        sample_weight: ArrayLike | str | None = None,
         on_evaluation: Callable[[float], None] | None = None,
+        **table: Unpack[TableColumns],
     ) -> Self:
-        """Learn from sets and their targets.
+        """Learn from sets and their targets, or from a long table: one row an object.
 
         Parameters
         ----------
-        X : array of shape (n, m, d), list of (m, d) arrays, or Sets
-        y : array of shape (n, m) or list of rows; None where ``X`` is Sets with targets
+        X : array of shape (n, m, d), list of (m, d) arrays, or Sets; or a pandas, polars or Arrow frame
+        y : array of shape (n, m) or list of rows; None where ``X`` is Sets with targets, or a frame
         situation : array of shape (n, features of a set), optional
+            Of a frame: the names of columns that are the same for all rows of a set.
         sample_weight : array of shape (n,), optional
-            How much each set counts.
+            How much each set counts, in training, in what is held out and in what features are standardised by. A
+            set of weight 0 is left out. Of a frame: also the name of a column.
         on_evaluation : callable, optional
-            Told the score of the held-out sets after each look at them. What it raises ends the training.
+            Told the score of the held-out sets after each evaluation. What it raises ends the training.
+        set_id, target : str
+            Of a frame: the columns that say which set a row belongs to, and what is known of it.
+        target_kind : {"rank", "relevance", "choice", "subset"}
+            Of a frame: what the target is; by default what this estimator learns.
+        features, ignore : list of str, optional
+            Of a frame: which columns are features (by default all that are nothing else), or which are not.
+        missing : list of str
+            Of a frame: texts that stand for a missing value, such as "---".
         """
-        start = self._prepare(X, y, situation, sample_weight)
+        start = self._prepare(X, y, situation, sample_weight, table)
         judge = start.judge
 
         def told(scorer: Scorer) -> float:
@@ -239,23 +266,26 @@ class SetEstimator(SetPredictor):
         return self._finish(start, outcome)
 
     def _prepare(
-        self, X: AnySets, y: Any, situation: ArrayLike | None, sample_weight: ArrayLike | None
+        self, X: Any, y: Any, situation: Any, sample_weight: Any, table: TableColumns | None = None
     ) -> "_Start":
         """Check everything and lay out what training needs."""
-        sets, weights = self._check_training_data(X, y, situation, sample_weight)
+        check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
+        sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
         check_number("validation", self.validation, least=0, below=1)
+        self.categories_ = self._categories_of(sets)
         seed = self._draw_seed(self.checkpoint)
-        standardise = self._standardizer(sets)
+        standardise = self._standardizer(sets, weights)
         net = self._find_net(sets, weights, seed)
         scorer = self._build(net, standardise, seed)
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
         own = None if weights is None else weights[training]
+        learnt = self.task.in_single_precision(sets)
         if sets.on_disk:
-            situated = standardise.situations(sets)
+            situated = standardise.situations(learnt)
             data = self._resident(situated, device, own, only=training, on_batch=standardise.on_batch)
         else:
-            data = self._resident(standardise(sets[training]), device, own)
+            data = self._resident(standardise(learnt[training]), device, own)
         return _Start(
             sets=sets,
             weights=weights,
@@ -264,12 +294,15 @@ class SetEstimator(SetPredictor):
             scorer=scorer.to(device),
             data=data,
             plan=self._plan(data, seed, scorer),
-            judge=None if held_out is None else self._judge(standardise(sets[held_out]), device),
+            judge=None if held_out is None else self._judge(sets, held_out, standardise, weights, device, seed),
             held_out=held_out,
         )
 
     def _finish(self, start: "_Start", outcome: Outcome) -> Self:
+        if outcome.interrupted and self.on_interrupt == "raise":
+            raise KeyboardInterrupt
         self._keep(start.net, start.scorer, start.standardise, outcome, seed=start.plan.seed, partial_fits=0)
+        self._learnt_from(start.sets)
         if outcome.interrupted:
             best = outcome.best_score is not None
             kept = "the best weights so far are kept" if best else "the last weights are kept"
@@ -284,15 +317,20 @@ class SetEstimator(SetPredictor):
         X: AnySets,
         y: Any = None,
         *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        situation: ArrayLike | Sequence[str] | None = None,
+        sample_weight: ArrayLike | str | None = None,
+        **table: Unpack[TableColumns],
     ) -> Self:
         """Go once through these sets, from where the model is, at a constant learning rate.
 
-        The first call starts a new model and standardises by its sets. Nothing is held out, and no weights
-        are averaged. A pass that fails or is interrupted leaves the model as it was.
+        The first call starts a new model and standardises by its sets; of a table it also learns the columns, which
+        later calls take as they are. Nothing is held out, and no weights are averaged. A pass that fails or is
+        interrupted leaves the model as it was.
         """
-        sets, weights = self._check_training_data(X, y, situation, sample_weight)
+        known = encoder_of(self) if hasattr(self, "scorer_") and is_frame(X) else None
+        sets, weights, _ = self._check_training_data(
+            X, y, situation, sample_weight, table=table, encoder=known
+        )
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
@@ -301,13 +339,14 @@ class SetEstimator(SetPredictor):
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = self._draw_seed(), 0, None
-            standardise = self._standardizer(sets)
+            self.categories_ = self._categories_of(sets)
+            standardise = self._standardizer(sets, weights, ignore_constant=False)  # more may come
             if isinstance(self.net, str):
                 raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
             net = self._find_net(sets, weights, seed)
             scorer = self._build(net, standardise, seed)
         device = find_device(self.device)
-        resident = self._resident(standardise(sets), device, weights)
+        resident = self._resident(standardise(self.task.in_single_precision(sets)), device, weights)
         check_number("batch_size", self.batch_size, least=1, whole=True)
         plan = Plan(
             **self._common_plan(),
@@ -335,7 +374,10 @@ class SetEstimator(SetPredictor):
                 row | {"step": row["step"] + earlier} for row in outcome.history
             ]
             outcome.steps += earlier
+        first = not hasattr(self, "scorer_")
         self._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
+        if first:
+            self._learnt_from(sets)
         return self
 
     def _check_unchanged(self) -> None:
@@ -374,7 +416,7 @@ class SetEstimator(SetPredictor):
 
     def _build(self, net: Net, standardise: Standardizer, seed: int) -> Scorer:
         check_number("members", self.members, least=1, whole=True)
-        categories = [(place, levels) for place, levels in self.categories or ()]  # JSON has lists for tuples
+        categories = [(place, levels) for place, levels in self.categories_]  # JSON has lists for tuples
         seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=self.members - 1)]
         scorers = [
             build_with_categories(
@@ -401,11 +443,23 @@ class SetEstimator(SetPredictor):
         self.tried_ = choose_net(sets, make, seconds=self.budget, weights=weights)
         return CANDIDATES[self.tried_[0].name]
 
-    def _standardizer(self, sets: Sets) -> Standardizer:
-        places = [place for place, _ in self.categories or ()]
-        for place in places:
+    def _categories_of(self, sets: Sets) -> list[tuple[int, int]]:
+        """Which features are codes: as given, or as the table has them."""
+        if self.categories is not None:
+            found = [(place, levels) for place, levels in self.categories]
+        else:
+            found = [] if sets.encoder is None else list(sets.encoder.categories)
+        for place, _ in found:
             check_number("the place of a category", place, least=0, below=sets.n_features, whole=True)
-        return Standardizer.fit(sets, self.standardize, leave=places)
+        return found
+
+    def _standardizer(
+        self, sets: Sets, weights: NDArray[np.float64] | None, *, ignore_constant: bool = True
+    ) -> Standardizer:
+        places = [place for place, _ in self.categories_]
+        return Standardizer.fit(
+            sets, self.standardize, leave=places, weights=weights, ignore_constant=ignore_constant
+        )
 
     def _resident(self, *args: Any, **kwargs: Any) -> Resident:
         """Lay out what to train on: whole sets, or sub-sets of them."""
@@ -441,11 +495,28 @@ class SetEstimator(SetPredictor):
         held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(telling)[:count])
         return np.setdiff1d(np.arange(len(sets)), held_out), held_out
 
-    def _judge(self, held_out: Sets, device: torch.device) -> Judge:
-        def metric(scores: NDArray[Any]) -> float:
-            return self._metric(held_out, scores, metric=self.task.criterion)
+    def _judge(
+        self,
+        sets: Sets,
+        held_out: NDArray[np.int64],
+        standardise: Standardizer,
+        weights: NDArray[np.float64] | None,
+        device: torch.device,
+        seed: int,
+    ) -> Judge:
+        """Judge by held-out sets, as much as each weighs."""
+        judged = sets[held_out]
 
-        return Judge(Resident(held_out, device), metric, self._scoring_precision(device))
+        def values(scores: NDArray[Any]) -> NDArray[np.float64]:
+            return metric_of_sets(self.task.criterion, judged, scores)
+
+        return Judge(
+            Resident(standardise(judged), device),
+            values,
+            self._scoring_precision(device),
+            weights=None if weights is None else weights[held_out],
+            seed=seed,
+        )
 
     def _common_plan(self) -> dict[str, Any]:
         names = ["batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "l1", "l2", "clip"]
@@ -505,7 +576,7 @@ class SetEstimator(SetPredictor):
             loss_identity(self._loss()),
             self.validation,
             self.standardize,
-            self.categories,
+            self.categories_,
             self.members,
             self.subset_size,
             self.subsets_per_set,
@@ -531,9 +602,9 @@ class SetEstimator(SetPredictor):
         self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
+        self.held_out_score_ = score_not_chosen_by(outcome.history)
         self.n_steps_ = outcome.steps
         self.interrupted_ = outcome.interrupted
-        self.table_: dict[str, Any] | None = None  # set by entourage.tabular, for a model fitted to a table
 
     # --- predicting -----------------------------------------------------------------------------
 
@@ -556,27 +627,28 @@ class SetEstimator(SetPredictor):
         """Return the utility U(x, C) of each object; higher is better.
 
         What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
-        arrays for a list, a packed array for `Sets`. Sets may have other sizes than those learnt from.
+        arrays for a list, a packed array for `Sets`, one number a row, in the order of the rows, for a table. Sets
+        may have other sizes than those learnt from.
 
         With ``return_std`` also how far the members of an ensemble disagree: the standard deviation of the scores
         they give an object, once each member's scores of a set have mean 0 where only differences mean anything.
         """
         if not return_std:
             return super().predict_scores(X, situation=situation)
-        sets = Sets.of(X, None, situation)
-        each = self._member_scores(sets)  # (members, objects)
-        scores = like(X, sets, self._checked_scores(sets))
+        given = given_sets(self._fitted(), X, situation)
+        each = self._member_scores(given.sets)  # (members, objects)
+        scores = given.back(self._checked_scores(given.sets))
         if self.task.only_differences:
-            for _, rows in sets.by_size():
+            for _, rows in given.sets.by_size():
                 each[:, rows] -= each[:, rows].mean(2, keepdims=True)
-        return scores, like(X, sets, each.std(0, ddof=1))
+        return scores, given.back(each.std(0, ddof=1))
 
     def predict_pairs(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return which share of the members of an ensemble put object i of a set above object j: ``(n, m, m)``.
 
         A tie counts one half. For sets of several sizes, a list of ``(m, m)`` arrays.
         """
-        sets = Sets.of(X, None, situation)
+        sets = given_sets(self._fitted(), X, situation).sets
         members = [sets.unpack(scores) for scores in self._member_scores(sets)]
         shares = [
             np.mean([(s[:, None] > s) + 0.5 * (s[:, None] == s) for s in own], axis=0)

@@ -20,6 +20,7 @@ from entourage.choice_metrics import (
     subset_log_likelihood,
 )
 from entourage.errors import DataError, ParameterError, ShapeError, check_choice
+from entourage.evaluation import mean_over_sets, metric_of_sets
 from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
 from entourage.metrics import METRICS, Metric, ranking_accuracy
 from entourage.ranks import ranks_from_scores
@@ -31,6 +32,7 @@ __all__ = ["TASKS", "Choice", "Ranking", "SubsetChoice", "task_of"]
 class Ranking:
     """Targets are ranks: 0 = best, equal = tied, NaN or -1 = not ranked."""
 
+    kind = "rank"  # what the target of a table is, unless it is said
     losses = LOSSES
     only_differences = True  # whether a shift of all scores of a set means nothing
     metric: Metric = staticmethod(ranking_accuracy)
@@ -68,12 +70,19 @@ class Ranking:
                 f"set {i}, object {row - sets.offsets[i]} has {targets[row]:g}. "
                 "For relevance grades, larger = better, pass grades.max() - grades."
             )
+        return sets.with_targets(targets, worst=sets.worst)
+
+    @staticmethod
+    def in_single_precision(sets: Sets) -> Sets:
+        """Return sets to train on: ranks finer than float32 can tell become places, since only their order counts."""
+        targets: NDArray[Any] = sets.targets.copy()  # type: ignore[union-attr]
         with np.errstate(over="ignore"):
             rounded = targets.astype(np.float32)
-        if (rounded != targets)[~np.isnan(targets)].any():
-            for _, rows in sets.by_size():  # finer than float32 can tell: only their order counts
-                ranks = ranks_from_scores(-targets[rows], ~np.isnan(targets[rows]))
-                targets[rows] = np.where(ranks < 0, np.nan, ranks)
+        if not (rounded != targets)[~np.isnan(targets)].any():
+            return sets
+        for _, rows in sets.by_size():
+            ranks = ranks_from_scores(-targets[rows], ~np.isnan(targets[rows]))
+            targets[rows] = np.where(ranks < 0, np.nan, ranks)
         return sets.with_targets(targets)
 
     @staticmethod
@@ -92,6 +101,7 @@ class Choice:
     Not choosing has utility 0.
     """
 
+    kind = "choice"
     losses = CHOICE_LOSSES
     main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
     searched_by, searched_words = "log_likelihood", criterion_words
@@ -131,7 +141,12 @@ class Choice:
         ranks = np.ones(len(sets.objects))
         some = places >= 0
         ranks[sets.offsets[:-1][some] + places[some].astype(np.int64)] = 0.0
-        return sets.with_targets(ranks)
+        return sets.with_targets(ranks, worst=1.0)
+
+    @staticmethod
+    def in_single_precision(sets: Sets) -> Sets:
+        """Return sets to train on, as they are."""
+        return sets
 
     def check(self, sets: Sets) -> Sets:
         """See that one object of each set was chosen."""
@@ -192,6 +207,7 @@ class Choice:
 class SubsetChoice:
     """Some objects were chosen: they have rank 0, the others 1."""
 
+    kind = "subset"
     losses = SUBSET_LOSSES
     only_differences = False
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
@@ -216,6 +232,11 @@ class SubsetChoice:
         return Sets.of(X, None, situation) if y is None else _with_indicators(X, y, situation)
 
     @staticmethod
+    def in_single_precision(sets: Sets) -> Sets:
+        """Return sets to train on, as they are."""
+        return sets
+
+    @staticmethod
     def check(sets: Sets) -> Sets:
         """See that targets say who was chosen."""
         _check_two_places(sets, "a choice of some")
@@ -236,11 +257,14 @@ class SubsetChoice:
         return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores.astype(np.float64))))
 
     @staticmethod
-    def best_threshold(sets: Sets, scores: NDArray[Any]) -> float:
+    def best_threshold(sets: Sets, scores: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
         """Return the threshold with the best mean F1, among quantiles of the scores, and 0."""
         values = scores.astype(np.float64)
         candidates = np.concatenate([[0.0], np.quantile(values, np.linspace(0.005, 0.995, 199))])
-        means = [_mean_f1(sets, scores, threshold) for threshold in candidates]
+        means = [
+            mean_over_sets(metric_of_sets(partial(f1, threshold=float(t)), sets, scores), weights)
+            for t in candidates
+        ]
         return float(candidates[int(np.argmax(means))])
 
 
@@ -271,14 +295,6 @@ def task_of(kind: str, *, outside: bool = False) -> Any:
     return Choice(outside=True)
 
 
-def _mean_f1(sets: Sets, scores: NDArray[Any], threshold: float) -> float:
-    targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
-    total = sum(
-        f1(scores[rows], targets[rows], threshold=threshold, per_set=True).sum() for _, rows in sets.by_size()
-    )
-    return float(total / len(sets))
-
-
 def _is_flat(y: Any, n_sets: int) -> bool:
     """Whether y has one number a set, not one an object."""
     if hasattr(y, "ndim"):
@@ -294,7 +310,7 @@ def _with_indicators(X: AnySets, y: Any, situation: ArrayLike | None) -> Sets:
         at = int(np.argmax(strange))
         i = int(np.searchsorted(sets.offsets, at, side="right")) - 1
         raise DataError(f"y holds 1 for chosen objects and 0 for the others; set {i} has {given[at]:g}.")
-    return sets.with_targets(1.0 - given)
+    return sets.with_targets(1.0 - given, worst=1.0)
 
 
 def _check_two_places(sets: Sets, what: str) -> NDArray[Any]:

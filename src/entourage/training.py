@@ -24,13 +24,24 @@ from torch import Tensor
 from entourage import model_file
 from entourage.batching import Batch, Resident, autocast, predict_packed
 from entourage.errors import CheckpointError, ParameterError, TrainingError
+from entourage.evaluation import mean_over_sets
 from entourage.graphs import CompiledLoss, StepGraphs
 from entourage.losses import Loss
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
 from entourage.plan import Plan
 
-__all__ = ["EnsembleRun", "Judge", "Outcome", "Run", "checkpoint_file", "train", "watch"]
+__all__ = [
+    "EnsembleRun",
+    "HeldOut",
+    "Judge",
+    "Outcome",
+    "Run",
+    "checkpoint_file",
+    "score_not_chosen_by",
+    "train",
+    "watch",
+]
 
 CHECK_EVERY = 25  # steps between looks at the loss: each look waits for the device
 CHECKPOINT = "checkpoint.entourage"
@@ -42,17 +53,42 @@ class Outcome:
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
-    history: list[dict[str, float]]
+    history: list[dict[str, Any]]
     best_score: float | None
     steps: int
     interrupted: bool
 
 
-class Judge:
-    """What a net is worth on held-out sets: higher is better."""
+class HeldOut(float):
+    """A score on held-out sets that also knows those of two halves of them."""
 
-    def __init__(self, data: Resident, metric: Callable[[NDArray[Any]], float], precision: str) -> None:
-        self.data, self.metric, self.precision = data, metric, precision
+    halves: tuple[float, float]
+
+
+class Judge:
+    """What a net is worth on held-out sets, as much as each weighs: higher is better.
+
+    Parameters
+    ----------
+    data : the held-out sets
+    values : packed scores to a value for each set, NaN where it has none
+    precision : of the net
+    weights : one a set, optional
+    seed : parts the sets into two halves, each of which can be judged by what the other chose
+    """
+
+    def __init__(
+        self,
+        data: Resident,
+        values: Callable[[NDArray[Any]], NDArray[np.float64]],
+        precision: str,
+        *,
+        weights: NDArray[Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.data, self.values, self.precision, self.weights = data, values, precision, weights
+        order = np.random.default_rng([seed, 2**34]).permutation(len(data))
+        self.halves = np.split(order, [len(order) // 2])
 
     def __call__(self, scorer: Scorer) -> float:
         """Score the sets, and judge the scores."""
@@ -61,13 +97,38 @@ class Judge:
 
     def of(self, scores: Tensor) -> float:
         """Judge packed scores."""
-        values = scores.cpu().numpy()
-        if not np.isfinite(values).all():
+        packed = scores.cpu().numpy()
+        if not np.isfinite(packed).all():
             raise TrainingError(
                 "The scores of held-out sets became infinite or NaN; no model was kept. Lower the "
                 "learning rate, or look for extreme features."
             )
-        return self.metric(values)
+        values = self.values(packed)
+        found = HeldOut(mean_over_sets(values, self.weights))
+        first, second = (
+            mean_over_sets(values[half], None if self.weights is None else self.weights[half])
+            for half in self.halves
+        )
+        found.halves = first, second
+        return found
+
+
+def score_not_chosen_by(history: list[dict[str, Any]]) -> float | None:
+    """Return the score on held-out sets that didn't choose: each half where the other half was best.
+
+    The best score of all evaluations is too high: of pure noise, some evaluation looks good. None where nothing was
+    held out, or one half says nothing.
+
+    Examples
+    --------
+    >>> score_not_chosen_by([{"halves": [0.9, 0.4]}, {"halves": [0.5, 0.6]}])  # (0.4 + 0.5) / 2
+    0.45
+    """
+    pairs = np.array([row["halves"] for row in history if "halves" in row])
+    if len(pairs) == 0 or not np.isfinite(pairs).all():
+        return None
+    first, second = pairs.T
+    return float((second[first.argmax()] + first[second.argmax()]) / 2)
 
 
 def train(
@@ -179,7 +240,7 @@ class Run:
         self.recent: list[Tensor] = []  # losses since the last look
         self.loss_sum = torch.zeros(self.members, dtype=torch.float64)  # since the last evaluation
         self.loss_count = 0
-        self.history: list[dict[str, float]] = []
+        self.history: list[dict[str, Any]] = []
         self.best_score: float | None = None
         self.best_weights: dict[str, Tensor] | None = None
         self.since_best = 0
@@ -363,12 +424,14 @@ class Run:
 
     def note(self, loss: float, score: float | None, weights: Callable[[], dict[str, Tensor]]) -> None:
         """Write down how it goes, and keep the weights if the score is the best so far."""
-        row = {"step": float(self.step), "learning_rate": self.plan.rate(self.step - 1), "loss": loss}
+        row: dict[str, Any] = {"step": float(self.step), "learning_rate": self.plan.rate(self.step - 1), "loss": loss}
         if score is not None:
-            row["score"] = score
+            row["score"] = float(score)
+            if isinstance(score, HeldOut):
+                row["halves"] = list(score.halves)
             self.since_best += 1
             if self.best_score is None or score > self.best_score:
-                self.best_score, self.best_weights, self.since_best = score, weights(), 0
+                self.best_score, self.best_weights, self.since_best = float(score), weights(), 0
         self.history.append(row)
 
     def news(self) -> str:

@@ -1,11 +1,13 @@
 """What the classical rankers share: they score each object alone, from its own features."""
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entourage.data.tables import TableColumns
 from entourage.predictor import SetPredictor
 from entourage.ranks import average_places
 from entourage.sets import AnySets, Sets
@@ -21,14 +23,14 @@ class Baseline(SetPredictor):
         X: AnySets,
         y: Any = None,
         *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        situation: ArrayLike | Sequence[str] | None = None,
+        sample_weight: ArrayLike | str | None = None,
+        **table: Unpack[TableColumns],
     ) -> Self:
-        """Learn from sets and their ranks; see :meth:`entourage.Ranker.fit`."""
-        sets, weights = self._check_training_data(X, y, situation, sample_weight)
+        """Learn from sets and their ranks, or from a table; see :meth:`entourage.Ranker.fit`."""
+        sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
         self._learn(sets, np.ones(len(sets)) if weights is None else weights)
-        self.n_features_in_ = sets.n_features
-        self.n_situation_features_in_ = sets.n_situation_features
+        self._learnt_from(sets)
         return self
 
     @abstractmethod

@@ -4,7 +4,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from entourage import model_file
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
 from entourage.choice.packed import Floats, Index, Packed, sum_by
 from entourage.choice.summary import table
+from entourage.data.tables import TableColumns, TableEncoder
 from entourage.errors import DataError, ModelFileError, ShapeError
 from entourage.intervals import labels_of
 from entourage.model_content import describe_attributes
@@ -56,18 +57,20 @@ class ChoiceModel(OneChoicePredictor):
         X: AnySets,
         y: Any = None,
         *,
-        situation: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        situation: ArrayLike | Sequence[str] | None = None,
+        sample_weight: ArrayLike | str | None = None,
+        groups: ArrayLike | str | None = None,
+        **table: Unpack[TableColumns],
     ) -> Self:
         """Estimate from sets and the place of the chosen object in each, or rows of 0 and 1.
 
         Weights count as so many sets each, after they are brought to mean 1. ``groups`` says who chose, one label
         a set: robust standard errors then take people, not sets, for independent (clustered errors), and in
-        `MixedLogit` a person's choices share their coefficients. By default every set is somebody else's.
+        `MixedLogit` a person's choices share their coefficients. By default every set is somebody else's. Of a table,
+        both may be names of columns; see :meth:`entourage.Ranker.fit`.
         """
         self._check_parameters()
-        sets, given = self._check_training_data(X, y, situation, sample_weight)
+        sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
         of_sets = np.ones(len(sets)) if given is None else given
         if sets.situation is not None:
             raise DataError(
@@ -95,7 +98,7 @@ class ChoiceModel(OneChoicePredictor):
             slope, bend, self._start(packed), steps, concave=self._concave, max_iter=self._max_iter
         )
         self.theta_, self.converged_ = peak.theta, peak.converged
-        self.n_features_in_, self.n_situation_features_in_ = sets.n_features, 0
+        self._learnt_from(sets)
         values, slopes = self._contributions(self.theta_, packed, chosen)
         self.log_likelihood_ = float(weights @ values)
         self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
@@ -191,6 +194,8 @@ class ChoiceModel(OneChoicePredictor):
         return self._utilities(self.theta_, self._design(sets))
 
     def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
+        if given is None and self.table_ is not None:
+            return TableEncoder.from_json(self.table_).feature_names
         return [f"x{i}" for i in range(self.n_features_in_)] if given is None else list(given)
 
     def _judge(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:

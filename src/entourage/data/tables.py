@@ -5,33 +5,46 @@ together. What the training table taught is a `TableEncoder`: which columns are 
 stands for missing values, and the levels of categories.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from entourage.errors import DataError, check_choice
+from entourage.data.columns import Column, as_numbers, encode_column, kind_of_column, learn_column
+from entourage.errors import DataError, DataWarning, check_choice
 from entourage.sets import Sets
 
 __all__ = [
     "TARGET_KINDS",
-    "Column",
     "PackedTable",
+    "TableColumns",
     "TableEncoder",
     "arrow_table",
     "group_rows",
     "groups_of",
-    "learn_column",
+    "warn_of_oddities",
+    "weights_of",
 ]
 
+Floats: TypeAlias = NDArray[np.float64]
+
 TARGET_KINDS = ("rank", "relevance", "choice", "subset")
-MOST_LEVELS = (
-    32  # of a category, each with a column of its own; beyond, rarer ones share one, or all are codes
-)
+
+
+class TableColumns(TypedDict, total=False):
+    """Which column of a table is what, where a table is given instead of arrays; see `TableEncoder.fit`."""
+
+    set_id: str
+    target: str | None
+    target_kind: str
+    features: Sequence[str] | None
+    ignore: Sequence[str] | None
+    missing: Sequence[str]
 
 
 def arrow_table(frame: Any) -> pa.Table:
@@ -47,18 +60,37 @@ def arrow_table(frame: Any) -> pa.Table:
             f"A table needs to be a pandas, polars or Arrow frame; got {type(frame).__name__}. "
             "To read a file, see entourage.data.read_table."
         ) from None
-    return native.to_arrow().select(list(native.columns))  # without the index of a pandas frame
+    names = list(native.columns)
+    odd = [name for name in names if not isinstance(name, str)]
+    if odd:
+        raise DataError(f"Columns need names that are text; there is {odd[0]!r}. Rename it.")
+    try:
+        return native.to_arrow().select(names)  # without the index of a pandas frame
+    except (pa.ArrowException, OverflowError, TypeError):
+        raise _mixed_column(native, names) from None
+
+
+def _mixed_column(native: Any, names: list[str]) -> DataError:
+    """Say which column of a frame has no single type, and where."""
+    for name in names:
+        try:
+            native.select(name).to_arrow()
+        except (pa.ArrowException, OverflowError, TypeError):
+            values = native[name].to_list()
+            numbers = [isinstance(value, (int, float)) for value in values]
+            rare = numbers.count(True) < numbers.count(False)
+            row = next((i for i, n in enumerate(numbers) if n == rare and values[i] is not None), 0)
+            return DataError(
+                f"Column {name!r} mixes types that can't share a column: row {row + 1} holds {values[row]!r}, a "
+                f"{type(values[row]).__name__}. Make it all numbers (with missing values where there are none), or "
+                "all text."
+            )
+    return DataError("The table can't be turned into Arrow columns; see pyarrow.Table.from_pandas.")
 
 
 def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pa.Array]:
     """Find the rows of each set: their order, set by set, the offsets, and the ids in order of appearance."""
-    column = _column(table, set_id, "set id").combine_chunks()
-    missing = column.is_null()
-    if pa.types.is_floating(column.type):
-        missing = pc.or_kleene(missing, pc.is_nan(column))
-    if pc.any(missing).as_py():
-        row = pc.index(missing, True).as_py() + 1
-        raise DataError(f"Column {set_id!r} says which set a row belongs to; it is missing in row {row}.")
+    column = _exact_labels(table, set_id, "set id", "says which set a row belongs to")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(column.type):  # a frame's own categories: some may be unused
@@ -72,6 +104,27 @@ def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray
     return np.arange(len(codes)) if together else _counting_sort(codes, len(ids)), offsets, ids
 
 
+def _exact_labels(table: pa.Table, name: str, what: str, purpose: str) -> pa.Array:
+    """Return a column of labels, all of them there; numbers that a double can't tell apart are refused."""
+    column = _column(table, name, what).combine_chunks()
+    missing = column.is_null()
+    if pa.types.is_floating(column.type):
+        missing = pc.or_kleene(missing, pc.is_nan(column))
+    if pc.any(missing).as_py():
+        row = pc.index(missing, True).as_py() + 1
+        raise DataError(f"Column {name!r} {purpose}; it is missing in row {row}.")
+    if pa.types.is_floating(column.type):
+        exact = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}[column.type.bit_width]
+        large = pc.greater_equal(pc.abs(column.cast(pa.float64())), exact)
+        if pc.any(large).as_py():
+            row = pc.index(large, True).as_py() + 1
+            raise DataError(
+                f"Column {name!r} {purpose}, but holds floating-point numbers so large that different ones become "
+                f"the same ({column[row - 1].as_py():.6g} in row {row}). Store it as whole numbers or as text."
+            )
+    return column
+
+
 def _counting_sort(codes: NDArray[np.integer[Any]], kinds: int) -> NDArray[np.int64]:
     """Return the stable order of small whole numbers in linear time, as a sparse matrix gathers its rows."""
     from scipy.sparse import coo_array
@@ -83,40 +136,12 @@ def _counting_sort(codes: NDArray[np.integer[Any]], kinds: int) -> NDArray[np.in
 
 
 @dataclass
-class Column:
-    """A feature column as the training table had it."""
-
-    name: str
-    kind: str  # "number", "flag", "category" (a column for each level) or "code" (the number of its level)
-    role: str  # "object" or "situation"
-    fill: float = 0.0  # stands for a missing number: the mean
-    indicator: bool = False  # whether another column says that it was missing
-    levels: list[str] = field(default_factory=list)  # of a category; the rest are "other"
-    rest: bool = False  # whether rarer levels were seen, which share a column with unseen ones
-
-    @property
-    def width(self) -> int:
-        """How many numbers it becomes."""
-        if self.kind == "code":
-            return 1
-        return len(self.levels) + self.rest if self.kind == "category" else 1 + self.indicator
-
-    @property
-    def names(self) -> list[str]:
-        """What these numbers are called."""
-        if self.kind == "category":
-            return [f"{self.name}={level}" for level in self.levels] + [f"{self.name}=other"] * self.rest
-        return [self.name] + [f"{self.name} is missing"] * self.indicator
-
-
-@dataclass
 class PackedTable:
     """Sets made of a table, and the way back."""
 
     sets: Sets
     order: NDArray[np.int64]  # the table's row of each packed object
     ids: pa.Array  # of the sets
-    grades: NDArray[np.float64] | None = None  # packed relevances, where the target is such
 
     def in_rows(self, packed: NDArray[Any]) -> NDArray[Any]:
         """Return packed values in the order of the table's rows."""
@@ -133,6 +158,7 @@ class TableEncoder:
     target: str | None
     target_kind: str
     columns: list[Column]
+    missing: list[str] = field(default_factory=list)  # texts that stand for a missing value
 
     @classmethod
     def fit(
@@ -142,11 +168,12 @@ class TableEncoder:
         set_id: str,
         target: str | None,
         target_kind: str = "rank",
-        features: list[str] | None = None,
-        situation: list[str] | None = None,
-        ignore: list[str] | None = None,
+        features: Sequence[str] | None = None,
+        situation: Sequence[str] | None = None,
+        ignore: Sequence[str] | None = None,
+        missing: Sequence[str] = (),
         codes: bool = False,
-        learn: Callable[[str, str, bool], Column] | None = None,
+        read: Callable[[str], pa.ChunkedArray] | None = None,
     ) -> Self:
         """Learn from a training table what its columns are.
 
@@ -159,41 +186,43 @@ class TableEncoder:
         features : columns of the objects; by default all others
         situation : columns that say something of the set as a whole
         ignore : columns that are no features
+        missing : texts that stand for a missing value, such as "---"
         codes : whether a category of more than 32 levels becomes the number of its level, for a net to learn a
             vector for each (`categories`); otherwise the rarer ones share a column
-        learn : learns a column by its name, role and ``codes``, where the frame holds no rows itself
+        read : returns a column by its name, where the frame holds no rows itself
         """
         check_choice("target_kind", target_kind, TARGET_KINDS)
         table = arrow_table(frame)
-        situation = list(situation or [])
-        for name in (
-            set_id,
-            *([] if target is None else [target]),
-            *situation,
-            *(features or []),
-            *(ignore or []),
-        ):
+        shared, unused, marks = _names(situation), _names(ignore), _names(missing)
+        for name in (set_id, *([] if target is None else [target]), *shared, *_names(features), *unused):
             _column(table, name, "column")
-        taken = {set_id, target, *situation, *(ignore or [])}
-        chosen = (
-            [name for name in table.column_names if name not in taken] if features is None else list(features)
-        )
+        if target == set_id:
+            raise DataError(
+                f"Column {set_id!r} can't be the set id and the target as well: one says which rows form a set, the "
+                "other what is known of each row. Name another column for one of them."
+            )
+        for name in (set_id, target):
+            if name in shared:
+                raise DataError(f"Column {name!r} can't be of the situation and something else as well.")
+        taken = {set_id, target, *shared, *unused}
+        chosen = [n for n in table.column_names if n not in taken] if features is None else _names(features)
         for name in chosen:
-            if name in (set_id, target, *situation):
+            if name in (set_id, target, *shared):
                 raise DataError(
                     f"Column {name!r} can't be a feature of the objects and something else as well."
                 )
-        if not chosen and not situation:
+        if not chosen and not shared:
             raise DataError("No column is left to learn from: a table needs at least one feature.")
-        learn = learn or (lambda name, role, codes: learn_column(table, name, role, codes))
-        columns = [learn(name, "object", codes) for name in chosen]
-        columns += [learn(name, "situation", False) for name in situation]
+        by_name = dict(zip(table.column_names, table.columns, strict=True))
+        read = read or by_name.__getitem__
+        columns = [learn_column(read(n), n, "object", codes=codes, missing=marks) for n in chosen]
+        columns += [learn_column(read(n), n, "situation", codes=False, missing=marks) for n in shared]
         useful = [column for column in columns if column.width]
         if not any(column.role == "object" for column in useful):
             raise DataError(
-                "No feature column tells the objects of a set apart: all are empty, or features of the situation."
+                "No feature column tells the objects of a set apart: all are empty, names, or features of the situation."
             )
-        return cls(set_id, target, target_kind, useful)
+        return cls(set_id, target, target_kind, useful, marks)
 
     @property
     def feature_names(self) -> list[str]:
@@ -210,45 +239,66 @@ class TableEncoder:
             at += column.width
         return found
 
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns that hold text, which a file must be read as."""
+        return [column.name for column in self.columns if column.kind in ("category", "code")]
+
+    def check_same(self, other: "TableEncoder", what: str) -> None:
+        """See that sets made by another encoder mean the same by their numbers."""
+        mine, theirs = ({c.name: c for c in encoder.columns} for encoder in (self, other))
+        if list(mine) != list(theirs):
+            differing = sorted(set(mine) ^ set(theirs))
+            detail = f"{_listed(differing)} in only one of them" if differing else "other columns or another order"
+        else:
+            odd = [name for name, column in mine.items() if column.coding != theirs[name].coding]
+            if not odd:
+                return
+            first, second = mine[odd[0]], theirs[odd[0]]
+            detail = f"column {odd[0]!r} " + (
+                f"is coded by other levels ({_levels(first)}; {_levels(second)})"
+                if first.kind == second.kind and first.levels != second.levels
+                else f"is coded otherwise ({_coded(first)}; {_coded(second)})"
+            )
+        raise DataError(
+            f"{what}: their tables were coded apart, {detail}. Code the second table like the first: "
+            "Sets.from_frame(table, like=training_sets), or give tables to fit and predict themselves."
+        )
+
     def __call__(self, frame: Any, *, with_target: bool = True) -> PackedTable:
         """Turn a table of the same form into sets."""
         table = arrow_table(frame)
         if table.num_rows == 0:
             raise DataError("The table holds no rows.")
+        by_name = dict(zip(table.column_names, table.columns, strict=True))
         needed = [self.set_id, *(column.name for column in self.columns)]
         needed += [self.target] if with_target and self.target is not None else []
-        missing = [name for name in needed if name not in table.column_names]
-        if missing:
+        lacking = [name for name in needed if name not in by_name]
+        if lacking:
             raise DataError(
-                f"The table lacks {_listed(missing)}, which the model learnt from; it has "
+                f"The table lacks {_listed(lacking)}, which the model learnt from; it has "
                 f"{_listed(table.column_names)}."
             )
         order, offsets, ids = group_rows(table, self.set_id)
         place = _Place(order, offsets, ids)
         own = [c for c in self.columns if c.role == "object"]
         shared = [c for c in self.columns if c.role == "situation"]
-        objects = self._encode(table, own, place)
-        situation = self._encode(table, shared, place) if shared else None
+        objects = self._encode(by_name, own, place)
+        situation = self._encode(by_name, shared, place) if shared else None
         if situation is not None:
             situation = self._one_a_set(situation, shared, place)
-        targets = grades = None
+        targets = worst = None
         if with_target and self.target is not None:
-            targets, grades = _read_target(table, self.target, self.target_kind, place)
-        return PackedTable(Sets(objects, offsets, targets, situation), order, ids, grades)
+            targets, worst = _read_target(by_name[self.target], self.target, self.target_kind, place)
+        sets = Sets(objects, offsets, targets, situation, worst=worst, encoder=self)
+        return PackedTable(sets, order, ids)
 
-    def _encode(self, table: pa.Table, columns: list[Column], place: "_Place") -> NDArray[np.float32]:
-        numbers = np.empty((table.num_rows, sum(column.width for column in columns)), dtype=np.float32)
-        at = 0
-        for column in columns:
-            numbers[:, at : at + column.width] = _encode_column(table, column, place)
-            at += column.width
-        return (
-            numbers if place.together else numbers.take(place.order, axis=0)
-        )  # whole rows: kind to the cache
+    def _encode(self, table: dict[str, pa.ChunkedArray], columns: list[Column], place: "_Place") -> Floats:
+        parts = [encode_column(table[c.name], c, place.of_row, self.missing) for c in columns]
+        numbers = np.concatenate(parts, axis=1)
+        return numbers if place.together else numbers.take(place.order, axis=0)  # whole rows: kind to the cache
 
-    def _one_a_set(
-        self, values: NDArray[np.float32], columns: list[Column], place: "_Place"
-    ) -> NDArray[np.float32]:
+    def _one_a_set(self, values: Floats, columns: list[Column], place: "_Place") -> Floats:
         """Take the situation from the first row of each set, seeing that the others agree."""
         first = values[place.offsets[:-1]]
         differs = (np.repeat(first, np.diff(place.offsets), axis=0) != values).any(1)
@@ -269,6 +319,7 @@ class TableEncoder:
             "target": self.target,
             "target_kind": self.target_kind,
             "columns": [vars(column) for column in self.columns],
+            "missing": self.missing,
         }
 
     @classmethod
@@ -279,6 +330,7 @@ class TableEncoder:
             content["target"],
             content["target_kind"],
             [Column(**column) for column in content["columns"]],
+            list(content.get("missing", [])),
         )
 
 
@@ -305,8 +357,22 @@ class _Place:
 
 def groups_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     """Return a number for the group of each set, from a column that is the same for all rows of a set."""
-    table = arrow_table(frame)
-    column = _column(table, name, "column").combine_chunks()
+    return _labels_of_sets(frame, packed, name, "groups sets")[0]
+
+
+def weights_of(frame: Any, packed: PackedTable, name: str) -> Floats:
+    """Return the weight of each set, from a column that is the same for all rows of a set."""
+    codes, labels = _labels_of_sets(frame, packed, name, "weighs sets")
+    if kind_of_column(pa.chunked_array([labels]), name) != "number":
+        raise DataError(f"Column {name!r} weighs sets, so it needs numbers; it holds {labels.type}.")
+    return as_numbers(pa.chunked_array([labels]))[codes]
+
+
+def _labels_of_sets(
+    frame: Any, packed: PackedTable, name: str, purpose: str
+) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return for each set the place of its label, and the labels; all rows of a set must have the same."""
+    column = _exact_labels(arrow_table(frame), name, "column", purpose)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False)[packed.order]
     place = _Place(packed.order, packed.sets.offsets, packed.ids)
@@ -314,10 +380,72 @@ def groups_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     differs = np.repeat(first, packed.sets.sizes) != codes
     if differs.any():
         raise DataError(
-            f"Column {name!r} groups sets, so it must be the same for all rows of a set; it differs in "
+            f"Column {name!r} {purpose}, so it must be the same for all rows of a set; it differs in "
             f"{place.of_packed(int(np.argmax(differs)))}."
         )
-    return np.asarray(first, dtype=np.int64)
+    return np.asarray(first, dtype=np.int64), encoded.dictionary
+
+
+def warn_of_oddities(frame: Any, packed: PackedTable, encoder: TableEncoder) -> None:
+    """Say what a training table may not mean: choices read as ranks, rows that stand in a set twice."""
+    if encoder.target_kind == "rank" and _looks_like_choices(packed.sets):
+        warnings.warn(
+            f"In every set one row has 1 in {encoder.target!r} and all others 0: as ranks, that row is the worst. "
+            'Where 1 says what was chosen, give target_kind="choice" (--target-kind choice).',
+            DataWarning,
+            stacklevel=2,
+        )
+    twice = _rows_twice(arrow_table(frame), packed)
+    if len(twice):
+        first, second = twice[0]
+        warnings.warn(
+            f"{len(twice):,} row{'s' * (len(twice) != 1)} stand{'s' * (len(twice) == 1)} in a set twice, the same in "
+            f"every column (row {second + 1:,} is row {first + 1:,} again). Where that isn't meant, drop duplicates.",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _looks_like_choices(sets: Sets) -> bool:
+    """Whether in every set of three objects or more just one has a target of 1, and all others 0."""
+    enough = np.flatnonzero(sets.sizes >= 3)
+    if len(enough) == 0 or sets.targets is None:
+        return False
+    large = sets[enough]
+    targets: Floats = large.targets  # type: ignore[assignment]
+    if not np.isin(targets, (0, 1)).all():
+        return False
+    return bool((np.add.reduceat(targets, large.offsets[:-1]) == 1).all())
+
+
+def _rows_twice(table: pa.Table, packed: PackedTable) -> list[tuple[int, int]]:
+    """Return pairs of the table's rows that are alike in every column and of one set."""
+    sets = packed.sets
+    key = sets.objects @ np.random.default_rng(0).normal(size=sets.n_features)  # equal for equal rows
+    owner = np.repeat(np.arange(len(sets)), sets.sizes)
+    order = np.lexsort((packed.order, key, owner))
+    same = (owner[order][1:] == owner[order][:-1]) & (key[order][1:] == key[order][:-1])
+    at = np.flatnonzero(same)
+    if len(at) == 0:
+        return []
+    first, second = packed.order[order[at]], packed.order[order[at + 1]]
+    alike = np.ones(len(at), dtype=bool)
+    for column in table.columns:
+        values = column.combine_chunks()
+        values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        a, b = values.take(pa.array(first[alike])), values.take(pa.array(second[alike]))
+        equal = pc.fill_null(pc.equal(a, b), False).to_numpy(zero_copy_only=False)
+        both = pc.and_(a.is_null(), b.is_null()).to_numpy(zero_copy_only=False)
+        alike[np.flatnonzero(alike)[~(equal | both)]] = False
+        if not alike.any():
+            return []
+    pairs = zip(first[alike].tolist(), second[alike].tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def _names(given: Sequence[str] | None) -> list[str]:
+    """Return names as a list, where one may come alone."""
+    return [given] if isinstance(given, str) else list(given or [])
 
 
 def _column(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
@@ -337,155 +465,47 @@ def _listed(names: list[str]) -> str:
     )
 
 
-def _kind(column: pa.ChunkedArray, name: str) -> str:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_boolean(kind):
-        return "flag"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "category" if pa.types.is_dictionary(column.type) else "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "category"
-    if pa.types.is_null(kind):
-        return "empty"
-    if pa.types.is_temporal(kind):
-        raise DataError(
-            f"Column {name!r} holds dates or times ({kind}); turn it into numbers that mean something here, such as "
-            "days since an event, weekday or hour, or leave it out."
-        )
-    raise DataError(
-        f"Column {name!r} holds {kind}, which is no feature; numbers, booleans and text are. Leave it out."
-    )
+def _levels(column: Column) -> str:
+    shown = ", ".join(map(repr, column.levels[:4]))
+    return shown + f" and {len(column.levels) - 4} more" * (len(column.levels) > 4)
 
 
-def learn_column(table: pa.Table, name: str, role: str, codes: bool) -> Column:
-    """Learn what a column of a table is."""
-    values = table.column(name)
-    kind = _kind(values, name)
-    if kind == "empty":
-        return Column(name, "category", role)  # no numbers at all
-    if kind == "category":
-        texts = _texts(values)
-        counts = pc.value_counts(texts.drop_null())
-        pairs = sorted(
-            zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True),
-            key=lambda p: (-p[1], p[0]),
-        )
-        levels = [text for text, _ in pairs]
-        if codes and len(levels) > MOST_LEVELS:
-            return Column(name, "code", role, levels=levels)
-        most = MOST_LEVELS if len(levels) <= MOST_LEVELS else MOST_LEVELS - 1
-        return Column(name, "category", role, levels=levels[:most], rest=len(levels) > most)
-    numbers = _numbers(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(numbers.mean()) if len(numbers) else float("nan")
-    if abs(mean) <= float(np.finfo(np.float32).max):  # then all are there, in one pass
-        return Column(name, kind, role, fill=mean)
-    there = ~np.isnan(numbers)
-    finite = np.abs(numbers) <= np.finfo(np.float32).max  # others are refused when they are encoded
-    if not there.any():
-        return Column(name, "category", role)
-    return Column(
-        name,
-        kind,
-        role,
-        fill=float(numbers[finite].mean()) if finite.any() else 0.0,
-        indicator=not there.all(),
-    )
-
-
-def _texts(values: pa.ChunkedArray) -> pa.Array:
-    array = values.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    return array.cast(pa.string())
-
-
-def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a numeric column as floats, NaN where it is missing."""
-    return np.asarray(values.cast(pa.float64()).to_numpy(), dtype=np.float64)
-
-
-def _encode_column(table: pa.Table, column: Column, place: _Place) -> NDArray[np.float32]:
-    """Return the numbers of a column, (rows, width)."""
-    values = table.column(column.name)
-    kind = _kind(values, column.name)
+def _coded(column: Column) -> str:
     if column.kind in ("category", "code"):
-        if kind not in ("category", "empty"):
-            values = values.cast(pa.string())  # numbers where text was learnt: their text may be a level
-        codes = pc.index_in(_texts(values), value_set=pa.array(column.levels, pa.string()))
-        places = codes.fill_null(-1).to_numpy(zero_copy_only=False)
-        known = places >= 0
-        if column.kind == "code":
-            return np.asarray(places[:, None] + 1, dtype=np.float32)
-        result = np.zeros((len(places), column.width), dtype=np.float32)
-        result[np.flatnonzero(known), places[known]] = 1.0
-        if column.rest:
-            given = _texts(values).is_valid().to_numpy(zero_copy_only=False)
-            result[~known & given, -1] = 1.0
-        return result
-    if kind == "category":
-        numbers = _parse(values, column.name, place)
-    elif kind == "empty":
-        numbers = np.full(len(values), np.nan)
-    else:
-        numbers = _numbers(values)
-    with np.errstate(over="ignore"):  # looked at next
-        filled = numbers.astype(np.float32)
-    missing = np.zeros(len(numbers), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        total = filled.sum(dtype=np.float64)  # finite only where all are: one pass, no temporary
-    if not np.isfinite(total):
-        missing = np.isnan(numbers)
-        filled[missing] = column.fill
-        wrong = ~np.isfinite(filled)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            what = "is infinite" if np.isinf(numbers[row]) else "is too large for a float32"
-            raise DataError(
-                f"Column {column.name!r} {what} in {place.of_row(row)}; features must be finite or missing. "
-                "Leave such rows out or rescale the column."
-            )
-    return np.stack([filled, missing], axis=1) if column.indicator else filled[:, None]
-
-
-def _parse(values: pa.ChunkedArray, name: str, place: _Place) -> NDArray[np.float64]:
-    """Read numbers from a column of text, as the model learnt numbers from it."""
-    texts = _texts(values)
-    try:
-        return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    except pa.ArrowInvalid:
-        for row, text in enumerate(texts.to_pylist()):
-            try:
-                float(text or 0)
-            except ValueError:
-                raise DataError(
-                    f"Column {name!r} needs numbers, as the model learnt from; {place.of_row(row)} holds {text!r}."
-                ) from None
-        raise DataError(f"Column {name!r} needs numbers, as the model learnt from; it holds text.") from None
+        return f"text of {len(column.levels)} levels"
+    missing = f", missing values as {column.fill:.6g}" if column.indicator else ", never missing"
+    return f"a {column.kind} of the {column.role}{missing}"
 
 
 def _read_target(
-    table: pa.Table, name: str, kind: str, place: _Place
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Turn the target into packed ranks, and return relevances as they are too."""
-    column = table.column(name)
+    column: pa.ChunkedArray, name: str, kind: str, place: _Place
+) -> tuple[Floats, float | None]:
+    """Turn the target into packed ranks, and return the rank of what is irrelevant."""
     what = {"rank": "ranks", "relevance": "relevances"}.get(kind, "choices, 0 or 1")
-    if _kind(column, name) not in ("number", "flag"):
+    if kind_of_column(column, name) not in ("number", "flag"):
         raise DataError(f"Column {name!r} should hold {what}; it holds {column.type}.")
-    values = _numbers(column)[place.order]
+    values = as_numbers(column)[place.order]
     if np.isinf(values).any():
         at = int(np.argmax(np.isinf(values)))
         raise DataError(f"Column {name!r} is infinite in {place.of_packed(at)}; it should hold {what}.")
     if kind == "rank":
+        negative = (values < 0) & (values != -1)
+        if negative.any():
+            at = int(np.argmax(negative))
+            raise DataError(
+                f"Column {name!r} should hold ranks, 0 or 1 for the best and larger for worse (-1 or nothing where a "
+                f"row is not ranked); {place.of_packed(at)} holds {values[at]:g}. Where larger is better, give "
+                'target_kind="relevance" (--target-kind relevance).'
+            )
         return values, None
     if kind == "relevance":
-        grades = values
-        return np.nanmax(grades) - grades if not np.isnan(grades).all() else grades, grades
+        if np.isnan(values).all():
+            return values, None
+        best = float(np.nanmax(values))
+        return best - values, best
     wrong = ~np.isin(values, (0.0, 1.0))
     if wrong.any():
         at = int(np.argmax(wrong))
         came = "nothing" if np.isnan(values[at]) else f"{values[at]:g}"
         raise DataError(f"Column {name!r} should hold {what}; {place.of_packed(at)} holds {came}.")
-    return 1.0 - values, values
+    return 1.0 - values, 1.0
