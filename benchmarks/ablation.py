@@ -20,6 +20,7 @@ import torch
 from benchmarks.best import SETTINGS, data_of
 from benchmarks.real import parts
 from entourage import FATE, FETA, Ranker, SetAttention, __version__
+from entourage.evaluation import metric_of_sets
 from entourage.metrics import METRICS
 from entourage.nets import Net
 from entourage.sets import Sets
@@ -83,9 +84,7 @@ def run(task: str, variant: str, seed: int, device: str, data: Path) -> dict[str
     model = Ranker(net, device=device, random_state=seed, **settings).fit(train)
     seconds = time.perf_counter() - start
     scores = model.predict_scores(test)
-    values = np.full(len(test), np.nan)
-    for where, rows in test.by_size():
-        values[where] = METRICS[metric](scores[rows], test.targets[rows], per_set=True)
+    values = metric_of_sets(METRICS[metric], test, scores)
     return {
         "task": task,
         "variant": variant,

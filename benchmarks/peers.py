@@ -21,6 +21,7 @@ from benchmarks.real import parts
 from entourage import FATE, ContextFree, Ranker, SetAttention, __version__
 from entourage.baselines import LambdaMART
 from entourage.data import make_hypervolume, make_medoid
+from entourage.evaluation import mean_over_sets, metric_of_sets
 from entourage.losses import hinge_ranking_loss
 from entourage.metrics import METRICS
 from entourage.sets import Sets
@@ -31,11 +32,7 @@ STEPS, BATCH = 1_000, 256
 
 def judged(model, test: Sets, metric: str) -> float:
     scores = model.predict_scores(test)
-    values = []
-    for _, rows in test.by_size():
-        values += METRICS[metric](scores[rows], test.targets[rows], per_set=True).tolist()
-    kept = [value for value in values if value == value]
-    return sum(kept) / len(kept)
+    return mean_over_sets(metric_of_sets(METRICS[metric], test, scores))
 
 
 def timed_fit(model, train: Sets) -> float:

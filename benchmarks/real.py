@@ -24,6 +24,7 @@ from entourage.baselines import MODELS
 from entourage.data import Sets
 from entourage.data.letor import load_letor
 from entourage.data.long_files import load_f1
+from entourage.evaluation import evaluate_scores
 from entourage.metrics import METRICS
 from entourage.spaces import few_sets_space
 from entourage.tuning import tune
@@ -59,12 +60,7 @@ def run(data: Path, task: str, fold: int, name: str, trials: int, seconds: float
     tuned = time.perf_counter()
     model.set_params(**found.params).fit(train)
     scores = model.predict_scores(test)
-    values = {}
-    for metric in SHOWN[task]:
-        each = np.full(len(test), np.nan)
-        for where, rows in test.by_size():
-            each[where] = METRICS[metric](scores[rows], test.targets[rows], per_set=True)
-        values[metric] = float(np.nanmean(each))
+    values = evaluate_scores(test, scores, {metric: METRICS[metric] for metric in SHOWN[task]})
     return {
         "task": task,
         "model": name,

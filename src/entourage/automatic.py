@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
+from entourage.evaluation import mean_over_sets, metric_of_sets
 from entourage.folds import fold_indices
 from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.sets import Sets
@@ -78,10 +79,9 @@ def choose_net(
         start = time.monotonic()
         learnt, judged = (None, None) if weights is None else (weights[train], weights[test])
         model = make(name).fit(sets[train], sample_weight=learnt)
-        if model.interrupted_:
-            raise KeyboardInterrupt
         metric = model.task.metrics[model.task.searched_by]
-        score = model._metric(sets[test], model.predict_scores(sets[test]), judged, metric)
+        judges = model.task.check(sets[test])
+        score = mean_over_sets(metric_of_sets(metric, judges, model.predict_scores(judges)), judged)
         found.append(Tried(name, score, time.monotonic() - start))
         on_try(found[-1])
     return sorted(found, key=lambda tried: -tried.score)

@@ -50,7 +50,9 @@ def log_likelihood(
     s, r, known = as_arrays(scores, ranks, mask)
     s, chosen, known = _alternatives(s.astype(np.float64), r, known, outside)
     highest = np.where(known, s, -np.inf).max(1, keepdims=True, initial=-np.inf)
-    shifted = s - np.where(np.isfinite(highest), highest, 0.0)  # before anything is added: log 2 is lost beside 1e30
+    shifted = s - np.where(
+        np.isfinite(highest), highest, 0.0
+    )  # before anything is added: log 2 is lost beside 1e30
     total = np.where(known, np.exp(np.minimum(shifted, 0.0)), 0.0).sum(1)
     values = np.where(chosen, shifted - np.log(np.maximum(total, np.finfo(float).tiny))[:, None], 0.0).sum(1)
     return over_sets(np.asarray(values, dtype=np.float64), np.asarray(chosen.any(1)), per_set)

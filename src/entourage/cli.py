@@ -1,6 +1,7 @@
 """The command ``entourage``. Heavy imports wait inside the commands, so that ``--help`` answers at once."""
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -198,8 +199,14 @@ for command in [*COMMANDS, effects]:
     app.command()(command)
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print a warning as one sentence, without the line of code that gave it."""
+    Console(stderr=True).print(Text.assemble(("Warning: ", "yellow"), str(message)), soft_wrap=True)
+
+
 def main() -> None:
     """Run the command line: a user's mistake is one sentence and exit code 2, Ctrl-C is exit code 130."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except UserError as error:

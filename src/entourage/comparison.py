@@ -43,6 +43,7 @@ from sklearn.base import clone
 
 from entourage.candidates import KINDS, Candidates, check_candidates, default_candidates, with_outside
 from entourage.errors import DataError, UserError, check_choice, check_number
+from entourage.evaluation import metric_of_sets
 from entourage.folds import fold_indices
 from entourage.intervals import bootstrap_interval, labels_of, sign_flip_p_value, widening_of
 from entourage.predictor import SetPredictor
@@ -389,19 +390,13 @@ class _Bench:
             model.set_params(random_state=self._seed(job))
         try:
             model.fit(self.sets[job.train])
-            if getattr(model, "interrupted_", False):  # a Ranker keeps what it has at Ctrl-C
-                raise KeyboardInterrupt
             test = self.sets[job.test]
             scores = model.predict_scores(test)
         except UserError as error:
             raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
-        values = {name: np.full(len(test), np.nan) for name in self.metrics}
         task = task_of(self.kind, outside=self.outside)
         known = task.metrics | model.task.metrics  # its own first: a threshold counts
-        for chosen, rows in test.by_size():
-            for name in self.metrics:
-                truth = test.targets[rows]  # type: ignore[index]
-                values[name][chosen] = known[name](scores[rows], truth, per_set=True)
+        values = {name: metric_of_sets(known[name], test, scores) for name in self.metrics}
         return _Judged(values, time.perf_counter() - begin)
 
     def row(self, job: _Job, outcome: _Judged) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from entourage import model_file
 from entourage.errors import ModelFileError, check_choice, check_number
+from entourage.inputs import given_sets
 from entourage.losses import Loss, choice_loss
 from entourage.model_content import remake
 from entourage.nets import NETS, Net
-from entourage.inputs import given_sets
 from entourage.predictor import OneChoicePredictor
 from entourage.set_estimator import SetEstimator
 from entourage.sets import AnySets, Sets

@@ -28,8 +28,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         scratch.unlink(missing_ok=True)
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
-    """See, before any long work, that a file can be written there."""
+def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+    """See, before any long work, that a file can be written there, and that it is none of the inputs.
+
+    An input is the same file under any name: a relative path, a symbolic or a hard link.
+    """
+    for given in inputs:
+        if given is not None and _same_file(Path(path), Path(given)):
+            raise UserError(
+                f"{path} can't be written: it is what is read ({given}), and would be lost. Name another file."
+            )
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise UserError(f"{path} can't be written: there is no folder {folder}. Make it first.")
@@ -37,6 +45,13 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise UserError(f"{path} can't be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise UserError(f"{path} can't be written: the folder {folder} is read-only. Name another one.")
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    try:
+        return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
+    except (OSError, RuntimeError):  # a link to itself, a folder that can't be entered
+        return a.absolute() == b.absolute()
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

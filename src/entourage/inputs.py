@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entourage.data.tables import PackedTable, TableColumns, TableEncoder, groups_of, warn_of_oddities, weights_of
+from entourage.data.tables import (
+    PackedTable,
+    TableColumns,
+    TableEncoder,
+    groups_of,
+    warn_of_oddities,
+    weights_of,
+)
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.sets import AnySets, Sets, is_frame
 
@@ -82,16 +89,20 @@ def training_sets(
     if not is_frame(X):
         if columns:
             raise ParameterError(
-                f"{', '.join(columns)} name columns of a table; X is {type(X).__name__}. Pass a pandas, polars or Arrow "
-                "frame."
+                f"{', '.join(columns)} name columns of a table; X is {type(X).__name__}. Pass a pandas, polars or "
+                "Arrow frame."
             )
         for name, value in (("sample_weight", sample_weight), ("groups", groups)):
             if isinstance(value, str):
-                raise ParameterError(f"{name}={value!r} names a column, but X is no table. Pass one entry a set.")
+                raise ParameterError(
+                    f"{name}={value!r} names a column, but X is no table. Pass one entry a set."
+                )
         sets = task.check(task.sets_of(X, y, situation))
         return sets, check_weights(sample_weight, len(sets)), groups
     if y is not None:
-        raise ParameterError("Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...).")
+        raise ParameterError(
+            "Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...)."
+        )
     packed = _read(task, X, situation, columns, codes, encoder)
     if isinstance(sample_weight, str):
         sample_weight = weights_of(X, packed, sample_weight)
@@ -120,7 +131,9 @@ def _read(
     if columns or situation is not None:
         raise ParameterError("What the columns are was learnt before; pass the table alone.")
     if encoder.target is None:
-        raise DataError("These columns were learnt without a target, so there is nothing to learn or to judge by.")
+        raise DataError(
+            "These columns were learnt without a target, so there is nothing to learn or to judge by."
+        )
     return encoder(frame)
 
 

@@ -38,7 +38,9 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
-    _codes = False  # whether categories of many levels become codes, for a net to learn a vector for each
+    _level_codes = (
+        False  # whether categories of many levels become codes, for a net to learn a vector for each
+    )
 
     @abstractmethod
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
@@ -166,7 +168,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             sample_weight=sample_weight,
             groups=groups,
             table=table,
-            codes=self._codes,
+            codes=self._level_codes,
             encoder=encoder,
         )
         if weights is not None and not weights.all():

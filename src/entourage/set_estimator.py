@@ -142,7 +142,7 @@ class SetEstimator(SetPredictor):
     table_ : what turns tables into sets, where the model was fitted to a table; else None
     """
 
-    _codes = True
+    _level_codes = True
 
     def __init__(
         self,
@@ -294,7 +294,9 @@ class SetEstimator(SetPredictor):
             scorer=scorer.to(device),
             data=data,
             plan=self._plan(data, seed, scorer),
-            judge=None if held_out is None else self._judge(sets, held_out, standardise, weights, device, seed),
+            judge=None
+            if held_out is None
+            else self._judge(sets, held_out, standardise, weights, device, seed),
             held_out=held_out,
         )
 

@@ -257,7 +257,9 @@ class Sets:
         if not graded and any(w is not None for w in worsts):
             raise DataError("Sets whose targets are relevances can't be joined with sets of plain ranks.")
         worst = max(w for w in worsts if w is not None) if graded else None
-        shifts = [worst - w if worst is not None and w is not None else 0.0 for w in worsts]  # one grade, one rank
+        shifts = [
+            worst - w if worst is not None and w is not None else 0.0 for w in worsts
+        ]  # one grade, one rank
         targets = [p.targets + shift for p, shift in zip(parts, shifts, strict=True) if p.targets is not None]
         joined = cls._trusted(
             np.concatenate([p.objects for p in parts]),

@@ -111,7 +111,9 @@ def _moments(
     def mean_of(power: int, centre: Any) -> NDArray[np.float64]:
         found = np.zeros(values.shape[1])
         for piece in pieces:
-            scaled = (values[piece].astype(np.float64) - middle) / unit - centre  # in [-2, 2]: no square overflows
+            scaled = (
+                values[piece].astype(np.float64) - middle
+            ) / unit - centre  # in [-2, 2]: no square overflows
             found += (scaled**power).sum(0) if weights is None else weights[piece] @ scaled**power
         return found / total
 

@@ -44,6 +44,19 @@ Group = Annotated[
 Outside = Annotated[
     bool, typer.Option("--outside", help="With choices of one: in some sets nothing was chosen.")
 ]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", help="A text that stands for a missing value, such as ---; may be given again."
+    ),
+]
+Sep = Annotated[
+    str | None, typer.Option("--sep", help="What stands between the columns of a CSV, such as ';'.")
+]
+Decimal = Annotated[str, typer.Option("--decimal", help="What stands before decimals in a CSV: . or ,")]
+Encoding = Annotated[
+    str, typer.Option("--encoding", help="How a CSV's characters are coded, such as latin-1.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
@@ -75,7 +88,29 @@ def _outside(outside: bool, kind: str) -> dict[str, Any]:
     return {"outside": True} if outside else {}
 
 
-def _load_training(
+def csv_options(sep: str | None, decimal: str, encoding: str) -> dict[str, Any]:
+    """Return how a CSV is to be read."""
+    if decimal not in (".", ","):
+        raise UserError(f"--decimal is . or a comma; got {decimal!r}.")
+    if sep is not None and len(sep.replace("\\t", "\t")) != 1:
+        raise UserError(f"--sep is one character, such as ';'; got {sep!r}.")
+    return {
+        "sep": None if sep is None else sep.replace("\\t", "\t"),
+        "decimal": decimal,
+        "encoding": encoding,
+    }
+
+
+def read_for(fitted: Any, table: Path, csv: dict[str, Any]) -> Any:
+    """Read a table for a model: its labels exactly, its text as text."""
+    from entourage.data.table_files import read_table
+    from entourage.inputs import encoder_of
+
+    encoder = encoder_of(fitted)
+    return read_table(table, ids=[encoder.set_id], text=encoder.text_columns, **csv)
+
+
+def load_training(
     table: Path,
     set_id: str,
     target: str,
@@ -85,14 +120,15 @@ def _load_training(
     ignore: list[str] | None,
     group: str | None,
     *,
+    missing: list[str] | None = None,
+    csv: dict[str, Any] | None = None,
     codes: bool = True,
 ) -> tuple[Any, Any, Any, Any]:
     """Read a table for training: the frame, its encoder, the packed sets, and the group of each set."""
     from entourage.data.table_files import read_table
-    from entourage.data.tables import TableEncoder, groups_of
-    from entourage.tabular import looks_like_choices
+    from entourage.data.tables import TableEncoder, groups_of, warn_of_oddities
 
-    frame = read_table(table)
+    frame = read_table(table, ids=[set_id, group], **(csv or {}))
     encoder = TableEncoder.fit(
         frame,
         set_id=set_id,
@@ -101,15 +137,11 @@ def _load_training(
         features=feature,
         situation=situation,
         ignore=[*(ignore or []), *([] if group is None or group == set_id else [group])],
+        missing=missing or [],
         codes=codes,
     )
     packed = encoder(frame)
-    if kind == "rank" and looks_like_choices(packed.sets):
-        Console(stderr=True).print(
-            f"In every set one row has 1 in {target!r} and all others 0: as ranks, that row is the worst. Where 1 says "
-            "what was chosen, give --target-kind choice.",
-            style="yellow",
-        )
+    warn_of_oddities(frame, packed, encoder)
     return frame, encoder, packed, None if group is None else groups_of(frame, packed, group)
 
 
@@ -125,6 +157,10 @@ def fit(
     feature: Feature = None,
     situation: Situation = None,
     ignore: Ignore = None,
+    missing: Missing = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
     budget: Annotated[float, typer.Option(min=0, help="Seconds in which auto begins with candidates.")] = 300,
     outside: Outside = False,
     steps: Steps = None,
@@ -147,11 +183,14 @@ def fit(
 
     entourage fit races.csv --set-id race --target place -o races.entourage
     """
-    from entourage.automatic import choose_net, estimator_for
-    from entourage.tabular import fit_on_disk, fit_table
+    from entourage.automatic import CANDIDATES, choose_net, estimator_for
+    from entourage.errors import check_choice
+    from entourage.tabular import fit_on_disk
     from entourage.tasks import TASKS
 
-    check_output(out)
+    check_output(out, table)
+    check_choice("--model", model, [*CANDIDATES, "auto"])
+    csv = csv_options(sep, decimal, encoding)
     console = Console(stderr=as_json)
     extra = _outside(outside, target_kind)
     if on_disk is not None:
@@ -179,6 +218,7 @@ def fit(
                 features=feature,
                 situation=situation,
                 ignore=ignore,
+                missing=missing or [],
                 codes=True,
             )
         ranker.set_params(verbose=False).save(out)
@@ -189,17 +229,10 @@ def fit(
         )
         console.print(f"Model: {out}", soft_wrap=True)
         return
-    frame, encoder, packed, _ = _load_training(
-        table, set_id, target, target_kind, feature, situation, ignore, None
+    *_, packed, _ = load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, None, missing=missing, csv=csv
     )
-    settings = (
-        _settings(device, seed, steps)
-        | extra
-        | {
-            "verbose": Console(stderr=True).is_terminal,
-            "categories": encoder.categories or None,
-        }
-    )
+    settings = _settings(device, seed, steps) | extra | {"verbose": Console(stderr=True).is_terminal}
     tried = []
     if model == "auto":
         found = choose_net(
@@ -212,8 +245,7 @@ def fit(
         )
         tried = [vars(t) for t in found]
         model = found[0].name
-    ranker = estimator_for(model, target_kind, **settings)
-    fit_table(frame, encoder, ranker)
+    ranker = estimator_for(model, target_kind, **settings).fit(packed.sets)
     ranker.set_params(verbose=False).save(out)
     result = {
         "model": model,
@@ -221,17 +253,19 @@ def fit(
         "sets": len(packed.sets),
         "objects": len(packed.sets.objects),
         "features": packed.sets.n_features,
-        "held_out_score": ranker.best_score_,
+        "held_out_score": ranker.held_out_score_,
+        "best_score": ranker.best_score_,
         "tried": tried,
     }
     if as_json:
         typer.echo(json.dumps(result))
         return
-    score = (
-        ""
-        if ranker.best_score_ is None
-        else f"; {ranker.task.criterion_words} {ranker.best_score_:.4f} on held-out sets"
-    )
+    score = ""
+    if ranker.held_out_score_ is not None:
+        score = (
+            f"; {ranker.task.criterion_words} {ranker.held_out_score_:.4f} on held-out sets, each half at the step "
+            "that the other half chose"
+        )
     console.print(
         f"{model}, learnt from {len(packed.sets):,} sets of {len(packed.sets.objects):,} objects{score}"
     )
@@ -242,6 +276,9 @@ def predict(
     model: ModelPath,
     table: TablePath,
     out: Annotated[Path, typer.Option("-o", "--out", help="The table to write; its extension says how.")],
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -256,10 +293,12 @@ def predict(
     tables are read whole.
     """
     from entourage import load
-    from entourage.data.table_files import kind_of, read_table, write_table
-    from entourage.tabular import encoder_of, predict_stream, predict_table
+    from entourage.data.table_files import kind_of, write_table
+    from entourage.inputs import encoder_of
+    from entourage.tabular import predict_stream, predict_table
 
-    check_output(out)
+    check_output(out, table, model)
+    csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
     fitted.set_params(device=device)
@@ -272,7 +311,7 @@ def predict(
             )
     if rows is None:
         fitted.set_params(verbose=Console(stderr=True).is_terminal)
-        predicted = predict_table(fitted, read_table(table))
+        predicted = predict_table(fitted, read_for(fitted, table, csv))
         write_table(out, predicted)
         rows = predicted.num_rows
     if as_json:
@@ -281,16 +320,25 @@ def predict(
         Console().print(f"{rows:,} rows: {out}", soft_wrap=True)
 
 
-def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_json: AsJson = False) -> None:
+def evaluate(
+    model: ModelPath,
+    table: TablePath,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
     """Judge a model on a table that has its target: all metrics, and 0/1-ranking accuracy by set size."""
     from entourage import load
-    from entourage.data.table_files import read_table
-    from entourage.tabular import encoder_of, evaluate_table
+    from entourage.inputs import encoder_of
+    from entourage.tabular import evaluate_table
 
+    csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
     fitted.set_params(device=device, verbose=Console(stderr=True).is_terminal)
-    result = evaluate_table(fitted, read_table(table))
+    result = evaluate_table(fitted, read_for(fitted, table, csv))
     if as_json:
         typer.echo(json.dumps(result))
         return
@@ -303,6 +351,7 @@ def evaluate(model: ModelPath, table: TablePath, device: Device = "auto", as_jso
 def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Say what a model file holds: net, settings, columns, versions, and how training went."""
     from entourage import load, model_file
+    from entourage.training import score_not_chosen_by
 
     content, tensors = model_file.read(model, "model")
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
@@ -314,6 +363,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         return
     net, fitted, table = content["net"], content["fitted"], content.get("table")
     numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
+    held_out, best = score_not_chosen_by(fitted["history"]), fitted["best_score"]
     if as_json:
         typer.echo(
             json.dumps({key: content[key] for key in content if key != "fitted"} | {"numbers": numbers})
@@ -326,7 +376,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         "numbers in the net": f"{numbers:,}",
         "loss": content["params"]["loss"],
         "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
-        "held-out score": "–" if fitted["best_score"] is None else f"{fitted['best_score']:.4f}",
+        "held-out score": "–" if held_out is None else f"{held_out:.4f} (best of all steps: {best:.4f})",
         "versions": versions,
     }
     if table is not None:
@@ -347,6 +397,10 @@ def tune(
     feature: Feature = None,
     situation: Situation = None,
     ignore: Ignore = None,
+    missing: Missing = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
@@ -366,17 +420,17 @@ def tune(
     The search is kept on disk: started again with the same table and settings, it goes on where it was.
     """
     from entourage.automatic import estimator_for
-    from entourage.tabular import fit_table
     from entourage.tuning import tune as search
 
-    check_output(out)
+    check_output(out, table, study)
+    if study is not None:
+        check_output(study, table)
+    csv = csv_options(sep, decimal, encoding)
     extra = _outside(outside, target_kind)
-    frame, encoder, packed, groups = _load_training(
-        table, set_id, target, target_kind, feature, situation, ignore, group
+    *_, packed, groups = load_training(
+        table, set_id, target, target_kind, feature, situation, ignore, group, missing=missing, csv=csv
     )
-    ranker = estimator_for(
-        model, target_kind, **_settings(device, seed, steps), **extra, categories=encoder.categories or None
-    )
+    ranker = estimator_for(model, target_kind, **_settings(device, seed, steps), **extra)
     terminal = Console(stderr=True).is_terminal
     found = search(
         ranker,
@@ -391,8 +445,7 @@ def tune(
         random_state=seed,
         progress=terminal,
     )
-    ranker.set_params(**found.params, verbose=terminal)
-    fit_table(frame, encoder, ranker)
+    ranker.set_params(**found.params, verbose=terminal).fit(packed.sets)
     ranker.set_params(verbose=False).save(out)
     if as_json:
         content = {"score": found.score, "params": found.params, "trials": found.trials, "file": str(out)}
@@ -453,7 +506,7 @@ def compare(
         require_report()
         check_output(report)
     _outside(outside, target_kind)
-    frame, encoder, packed, groups = _load_training(
+    frame, encoder, packed, groups = load_training(
         table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
     )
     beside = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}.get(target_kind, [])

@@ -1,21 +1,22 @@
 """From a table to a model and back: what the commands do, as functions."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import parquet
 
+from entourage.data.columns import Column
 from entourage.data.on_disk import fit_encoder, write_sets
 from entourage.data.streams import open_parquet, stretches, torn_sets
-from entourage.data.tables import Column, PackedTable, TableEncoder, arrow_table
-from entourage.errors import DataError, UserError
+from entourage.data.tables import PackedTable, TableEncoder, arrow_table
+from entourage.errors import DataError
 from entourage.estimators import SetEstimator
+from entourage.evaluation import evaluate_scores, mean_over_sets, metric_of_sets
 from entourage.files import replacing
-from entourage.metrics import METRICS, Metric
+from entourage.inputs import encoder_of
+from entourage.metrics import METRICS
 from entourage.predictor import without_each
 from entourage.sets import Sets
 
@@ -24,23 +25,12 @@ __all__ = [
     "encoder_of",
     "evaluate_table",
     "fit_on_disk",
-    "fit_table",
     "influence",
     "ordered_features",
     "place_of_row",
     "predict_stream",
     "predict_table",
 ]
-
-
-def fit_table(frame: Any, encoder: TableEncoder, model: SetEstimator) -> PackedTable:
-    """Fit an estimator to a table; what turns the table into sets is kept with it, in ``table_``."""
-    packed = encoder(frame)
-    model.set_params(categories=encoder.categories or None).fit(packed.sets)
-    if model.interrupted_:
-        raise KeyboardInterrupt
-    model.table_ = encoder.to_json()
-    return packed
 
 
 def fit_on_disk(
@@ -56,29 +46,8 @@ def fit_on_disk(
     """
     encoder = fit_encoder(path, **roles)
     sets = write_sets(path, folder, encoder, on_rows)
-    model.set_params(categories=encoder.categories or None).fit(sets)
-    if model.interrupted_:
-        raise KeyboardInterrupt
-    model.table_ = encoder.to_json()
+    model.fit(sets)
     return sets
-
-
-def encoder_of(model: SetEstimator, path: Any = "The model") -> TableEncoder:
-    """Return what turns tables into the sets a model knows."""
-    if getattr(model, "table_", None) is None:
-        raise UserError(
-            f"{path} was fitted to arrays, not to a table, so it can't tell which columns it needs. Fit one by "
-            "entourage fit TABLE, or use model.predict in Python."
-        )
-    return TableEncoder.from_json(model.table_)  # type: ignore[arg-type]
-
-
-def looks_like_choices(sets: Sets) -> bool:
-    """Whether in every set of three objects or more just one has a target of 1, and all others 0."""
-    large = sets[np.flatnonzero(sets.sizes >= 3)]
-    if len(large) == 0 or large.targets is None or not np.isin(large.targets, (0, 1)).all():
-        return False
-    return bool((np.add.reduceat(large.targets, large.offsets[:-1]) == 1).all())
 
 
 def ordered_features(encoder: TableEncoder) -> list[int]:
@@ -168,50 +137,22 @@ def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
     encoder = encoder_of(model)
     if encoder.target is None:
         raise DataError("The model was fitted without a target column, so there is nothing to judge by.")
-    packed = encoder(frame)
-    sets = packed.sets
+    sets = encoder(frame).sets
     if not model.task.informative(sets).any():
         raise DataError(
             "No set of the table says anything to judge by: its targets are all alike, or it is of one object."
         )
     sets = model.task.check(sets)
-    return judge(sets, model.predict_scores(sets), packed.grades, model.task.metrics)
-
-
-def judge(
-    sets: Sets,
-    scores: NDArray[Any],
-    grades: NDArray[np.float64] | None = None,
-    metrics: dict[str, Metric] = METRICS,
-) -> dict[str, Any]:
-    """Return the mean of each metric over the sets in which it means something."""
-    targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
-    worst = None if grades is None else float(np.nanmax(grades))
-    result: dict[str, Any] = {"sets": len(sets), "objects": len(sets.objects), "metrics": {}}
-    for name, metric in metrics.items():
-        result["metrics"][name] = _mean(per_set_metric(metric, sets, scores, targets, worst))
-    values = per_set_metric(METRICS["ranking_accuracy"], sets, scores, targets, worst)
-    result["by_size"] = {
-        int(size): _mean(values[sets.sizes == size]) for size in np.unique(sets.sizes) if size > 1
+    scores = model.predict_scores(sets)
+    found = evaluate_scores(sets, scores, model.task.metrics)
+    accuracy = metric_of_sets(METRICS["ranking_accuracy"], sets, scores)
+    by_size = {int(m): mean_over_sets(accuracy[sets.sizes == m]) for m in np.unique(sets.sizes) if m > 1}
+    return {
+        "sets": len(sets),
+        "objects": len(sets.objects),
+        "metrics": {name: None if np.isnan(value) else value for name, value in found.items()},
+        "by_size": {m: None if np.isnan(value) else value for m, value in by_size.items()},
     }
-    return result
-
-
-def per_set_metric(
-    metric: Metric, sets: Sets, scores: NDArray[Any], targets: NDArray[Any], worst: float | None
-) -> NDArray[np.float64]:
-    """Return a metric for each set, NaN where it means nothing."""
-    graded = "worst" in inspect.signature(metric).parameters
-    values = np.full(len(sets), np.nan)
-    for chosen, rows in sets.by_size():
-        extra = {"worst": worst} if graded and worst is not None else {}
-        values[chosen] = metric(scores[rows], targets[rows], per_set=True, **extra)
-    return values
-
-
-def _mean(values: NDArray[np.float64]) -> float | None:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else None
 
 
 def describe(packed: PackedTable, encoder: TableEncoder) -> dict[str, Any]:

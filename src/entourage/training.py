@@ -424,7 +424,11 @@ class Run:
 
     def note(self, loss: float, score: float | None, weights: Callable[[], dict[str, Tensor]]) -> None:
         """Write down how it goes, and keep the weights if the score is the best so far."""
-        row: dict[str, Any] = {"step": float(self.step), "learning_rate": self.plan.rate(self.step - 1), "loss": loss}
+        row: dict[str, Any] = {
+            "step": float(self.step),
+            "learning_rate": self.plan.rate(self.step - 1),
+            "loss": loss,
+        }
         if score is not None:
             row["score"] = float(score)
             if isinstance(score, HeldOut):

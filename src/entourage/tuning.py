@@ -9,11 +9,11 @@ import hashlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -22,10 +22,12 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 from sklearn.base import clone
 
+from entourage.data.tables import TableColumns
 from entourage.errors import DataError, ParameterError, TrainingError, UserError, check_choice, check_number
 from entourage.estimators import SetEstimator
+from entourage.evaluation import metric_of_sets
 from entourage.folds import fold_indices
-from entourage.metrics import Metric
+from entourage.inputs import training_sets
 from entourage.nets import FATE
 from entourage.predictor import SetPredictor
 from entourage.sets import AnySets, Sets
@@ -59,14 +61,15 @@ def tune(
     trials: int = 40,
     seconds: float | None = None,
     folds: int = 3,
-    groups: ArrayLike | None = None,
-    situation: ArrayLike | None = None,
+    groups: ArrayLike | str | None = None,
+    situation: ArrayLike | Sequence[str] | None = None,
     metric: str | None = None,
     study: str | os.PathLike[str] | None = None,
     name: str = "study",
     workers: int = 1,
     random_state: int = 0,
     progress: bool = False,
+    **table: Unpack[TableColumns],
 ) -> Tuned:
     """Search for the settings of ``model`` that do best on inner folds; ``model`` stays as it is.
 
@@ -78,12 +81,12 @@ def tune(
     Parameters
     ----------
     model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets that end without a choice
-    X, y, situation : see :meth:`entourage.Ranker.fit`
+    X, y, situation, table : see :meth:`entourage.Ranker.fit`; a frame with set_id=, target=, ... will do
     space : what to search; by default :func:`space_of` the model
     trials : how many settings to try, those of earlier runs of the same study included
     seconds : stop asking for new trials after so long
     folds : how many inner folds; 1 for a single split, in which a fifth is held out
-    groups : one label a set; sets of one label are in the same fold
+    groups : one label a set, or a column of a frame; sets of one label are in the same fold
     metric : any of the task's metrics (for rankings :data:`entourage.metrics.METRICS`), higher is better; by default
         0/1-ranking accuracy, for choices of one the log-likelihood, for choices of some F1
     study : a journal file; where it holds a search of the same data and settings, that goes on
@@ -105,7 +108,9 @@ def tune(
     check_number("trials", trials, least=1, whole=True)
     check_number("workers", workers, least=1, whole=True)
     metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
-    sets = model.task.check(model.task.sets_of(X, y, situation))
+    sets, _, groups = training_sets(
+        model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
+    )
     default_net: dict[str, Any] = {}
     if isinstance(model, SetEstimator) and model.net is None:
         default_net = {"net": FATE()}  # what None means: its parameters need something to belong to
@@ -163,8 +168,8 @@ def nested_cross_validation(
     *,
     outer: int = 5,
     folds: int = 3,
-    groups: ArrayLike | None = None,
-    situation: ArrayLike | None = None,
+    groups: ArrayLike | str | None = None,
+    situation: ArrayLike | Sequence[str] | None = None,
     metric: str | None = None,
     random_state: int = 0,
     name: str = "study",
@@ -186,7 +191,12 @@ def nested_cross_validation(
     [True, True]
     """
     metric = model.task.searched_by if metric is None else metric
-    sets = model.task.check(model.task.sets_of(X, y, situation))
+    table: TableColumns = {}
+    for key in [key for key in search if key in TableColumns.__annotations__]:
+        table[key] = search.pop(key)  # type: ignore[literal-required]
+    sets, _, groups = training_sets(
+        model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
+    )
     labels = None if groups is None else np.asarray(groups)
     results = []
     for i, (train, test) in enumerate(
@@ -205,7 +215,7 @@ def nested_cross_validation(
         )
         best = clone(model).set_params(**found.params)
         _fit(best, sets[train])
-        values = _per_set(best.task.metrics[metric], sets[test], best.predict_scores(sets[test]))
+        values = metric_of_sets(best.task.metrics[metric], sets[test], best.predict_scores(sets[test]))
         results.append(Outer(found.params, found.score, _mean(values), test, values))
     return results
 
@@ -241,9 +251,9 @@ class _Objective:
             _fit(model, self.sets[train], look if self.watched else None)
             given = self.sets[test]
             predicted = model.predict_scores(given)
-            scores.append(_mean(_per_set(model.task.metrics[self.metric], given, predicted)))
+            scores.append(_mean(metric_of_sets(model.task.metrics[self.metric], given, predicted)))
             told.append(
-                _mean(_per_set(model.task.criterion, given, predicted)) if self.watched else scores[-1]
+                _mean(metric_of_sets(model.task.criterion, given, predicted)) if self.watched else scores[-1]
             )
             report(i * 1000 + 999, float(np.mean(told)))
         return float(np.mean(scores))
@@ -257,17 +267,8 @@ class _Objective:
 def _fit(model: SetPredictor, sets: Sets, look: Callable[[float], None] | None = None) -> None:
     if isinstance(model, SetEstimator):
         model.fit(sets, on_evaluation=look)
-        if model.interrupted_:
-            raise KeyboardInterrupt
     else:
         model.fit(sets)
-
-
-def _per_set(judge: Metric, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
-    values = np.full(len(sets), np.nan)
-    for chosen, rows in sets.by_size():
-        values[chosen] = judge(scores[rows], sets.targets[rows], per_set=True)  # type: ignore[index]
-    return values
 
 
 def _mean(values: NDArray[np.float64]) -> float:

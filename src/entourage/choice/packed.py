@@ -44,7 +44,9 @@ class Packed:
         """Take the objects less the mean of their set: what all share cancels, and would drown what differs."""
         whole = cls.of(sets)
         within = whole.features - (whole.sum(whole.features) / whole.sizes[:, None])[whole.owner]
-        rounding = ROUNDING * np.abs(whole.features).max(0)  # what is left of a column that never differs in a set
+        rounding = ROUNDING * np.abs(whole.features).max(
+            0
+        )  # what is left of a column that never differs in a set
         within[:, np.abs(within).max(0) <= rounding] = 0.0
         return cls(within, sets.offsets)
 

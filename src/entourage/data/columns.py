@@ -145,10 +145,12 @@ def _say_strays(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> Non
             stray = pairs[int(np.argmin(numeric))][0]
             row = pc.index(texts, stray).as_py() + 1
             what = (
-                f"numbers in {held:,} of {given:,} rows, but text in {given - held:,} ({stray!r} in row {row:,}), so it "
-                "was read as text: every number is a category of its own"
+                f"numbers in {held:,} of {given:,} rows, but text in {given - held:,} ({stray!r} in row {row:,}), so "
+                "it was read as text: every number is a category of its own"
             )
-            way_out = f"Where such cells are missing values, say so: missing=[{stray!r}] (--missing {stray!r})."
+            way_out = (
+                f"Where such cells are missing values, say so: missing=[{stray!r}] (--missing {stray!r})."
+            )
         warnings.warn(f"Column {name!r} holds {what}. {way_out}", DataWarning, stacklevel=2)
         return
 
@@ -197,8 +199,8 @@ def _encode_category(values: pa.ChunkedArray, column: Column, kind: str) -> Floa
     if kind not in ("category", "empty"):
         shown = ", ".join(map(repr, column.levels[:3]))
         raise DataError(
-            f"Column {column.name!r} held text when the model learnt ({shown}{', ...' * (len(column.levels) > 3)}), and "
-            f"holds {'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit the "
+            f"Column {column.name!r} held text when the model learnt ({shown}{', ...' * (len(column.levels) > 3)}), "
+            f"and holds {'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit the "
             "model again with numbers."
         )
     texts = _texts(values)
@@ -227,8 +229,8 @@ def _check_flags(numbers: Floats, column: Column, kind: str, of_row: Callable[[i
     if strange.any():
         row = int(np.argmax(strange))
         raise DataError(
-            f"Column {column.name!r} held booleans when the model learnt; {of_row(row)} holds {numbers[row]:g}. Give it "
-            "as booleans, or as 0 and 1."
+            f"Column {column.name!r} held booleans when the model learnt; {of_row(row)} holds {numbers[row]:g}. Give "
+            "it as booleans, or as 0 and 1."
         )
 
 

@@ -342,7 +342,7 @@ def _as_letor(table: SvmlightTable, best: float) -> Letor:
     rows, offsets, first = group_rows(table.qids)
     relevance = table.relevance[rows]
     ranks = np.where(relevance < 0, np.nan, best - relevance)
-    return Letor(Sets(table.features[rows], offsets, ranks), table.qids[first], relevance)
+    return Letor(Sets(table.features[rows], offsets, ranks, worst=best), table.qids[first], relevance)
 
 
 def _files_of_fold(folder: Path, fold: int) -> tuple[list[Path], list[Path], list[Path]]:

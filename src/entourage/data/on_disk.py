@@ -63,7 +63,9 @@ def write_sets(
             done += table.num_rows
             on_rows(done, total)
     graded = [w for w in worsts if w is not None]
-    worst = max(graded) if graded else None  # a stretch counts ranks from its own best grade: bring them together
+    worst = (
+        max(graded) if graded else None
+    )  # a stretch counts ranks from its own best grade: bring them together
     known = [
         t if worst is None or w is None else t + (worst - w)
         for t, w in zip(targets, worsts, strict=True)

@@ -5,7 +5,7 @@ import gzip
 import json
 import lzma
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,8 +48,24 @@ def kind_of(path: Path) -> tuple[str, str]:
     return kind, compression
 
 
-def read_table(path: str | os.PathLike[str]) -> pa.Table:
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    ids: Sequence[str | None] = (),
+    text: Sequence[str] = (),
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf8",
+) -> pa.Table:
     r"""Read a table; a svmlight file has the columns qid, relevance and f1, f2, ...
+
+    Parameters
+    ----------
+    path : what it is says its extension
+    ids : columns of labels, which are read exactly: as whole numbers where all fit 64 bits, else as text
+    text : columns that are text even where all cells look like numbers
+    sep, decimal, encoding : of a CSV or TSV file: what stands between columns, before decimals, and how characters
+        are coded
 
     Examples
     --------
@@ -60,21 +76,41 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
     ['race', 'driver_age', 'rank']
     """
     path = Path(path)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file that holds a table.")
     kind, compression = kind_of(path)
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {what}; name a file that holds a table.")
+        raise DataError(f"{path} does not exist; name a file that holds a table.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty; a table needs a header and at least one row.")
     if kind == "svmlight":
         return _svmlight(path)
     try:
-        table = _READERS[kind](path, compression)
-    except (pa.ArrowException, OSError, EOFError, ValueError, lzma.LZMAError) as error:
+        if kind in ("csv", "tsv"):
+            between = sep or {"csv": ",", "tsv": "\t"}[kind]
+            labels = [name for name in ids if name is not None]
+            table = _csv(path, compression, between, decimal, encoding, labels, list(text))
+        else:
+            table = _READERS[kind](path, compression)
+    except (pa.ArrowException, OSError, EOFError, ValueError, LookupError, lzma.LZMAError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"{path} can't be read as {kind}: {reason[:300]}") from error
+        hint = ""
+        if "utf8" in reason.lower().replace("-", "") and encoding == "utf8":
+            hint = " It is not coded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
+        elif kind == "csv" and "columns, got" in reason:
+            hint = " Where columns are separated by something else than a comma, give sep=';' (--sep ';')."
+        raise DataError(f"{path} can't be read as {kind}: {reason[:300].rstrip('.')}.{hint}") from error
     if table.num_rows == 0:
         raise DataError(f"{path} holds no rows; a table needs a header and at least one row.")
+    if kind == "csv" and table.num_columns == 1:
+        other = next(
+            (mark for mark in (";", "\t", "|") if mark in table.column_names[0] and mark != sep), None
+        )
+        if other is not None:
+            raise DataError(
+                f"{path} has a single column, {table.column_names[0]!r}: columns seem to be separated by {other!r}. "
+                f"Give sep={other!r} (--sep '{other}')."
+            )
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
         raise DataError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename them.")
@@ -107,14 +143,35 @@ def _open(path: Path, compression: str) -> Any:
     return pa.input_stream(str(path), compression={"": None, ".gz": "gzip", ".zst": "zstd"}[compression])
 
 
-def _csv(path: Path, compression: str, delimiter: str = ",") -> pa.Table:
+def _csv(
+    path: Path, compression: str, sep: str, decimal: str, encoding: str, ids: list[str], text: list[str]
+) -> pa.Table:
     from pyarrow import csv
 
     # A block at a time is typed by the first: with large blocks a late surprise is rare, and an error.
-    options = csv.ReadOptions(block_size=1 << 26)
-    convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    options = csv.ReadOptions(block_size=1 << 26, encoding=encoding)
+    convert = csv.ConvertOptions(
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        decimal_point=decimal,
+        column_types={name: pa.string() for name in [*ids, *text]},
+    )
     with _open(path, compression) as stream:
-        return csv.read_csv(stream, options, csv.ParseOptions(delimiter=delimiter), convert)
+        table = csv.read_csv(stream, options, csv.ParseOptions(delimiter=sep), convert)
+    for name in ids:
+        if name in table.column_names and name not in text:
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, _whole_numbers(table.column(at)))
+    return table
+
+
+def _whole_numbers(labels: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Make whole numbers of texts where that loses nothing: 7 is one, 007, 7.0 and 2^64 are not."""
+    try:
+        numbers = labels.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return labels
+    return numbers if numbers.cast(pa.string()).equals(labels) else labels
 
 
 def _parquet(path: Path, compression: str) -> pa.Table:
@@ -181,8 +238,6 @@ def _write_json_lines(table: pa.Table, path: Path, compression: str) -> None:
 
 
 _READERS: dict[str, Callable[[Path, str], pa.Table]] = {
-    "csv": _csv,
-    "tsv": lambda path, compression: _csv(path, compression, "\t"),
     "parquet": _parquet,
     "arrow": _arrow,
     "jsonl": _json_lines,

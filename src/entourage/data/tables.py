@@ -201,9 +201,9 @@ class TableEncoder:
                 f"Column {set_id!r} can't be the set id and the target as well: one says which rows form a set, the "
                 "other what is known of each row. Name another column for one of them."
             )
-        for name in (set_id, target):
-            if name in shared:
-                raise DataError(f"Column {name!r} can't be of the situation and something else as well.")
+        for role in (set_id, target):
+            if role in shared:
+                raise DataError(f"Column {role!r} can't be of the situation and something else as well.")
         taken = {set_id, target, *shared, *unused}
         chosen = [n for n in table.column_names if n not in taken] if features is None else _names(features)
         for name in chosen:
@@ -220,7 +220,7 @@ class TableEncoder:
         useful = [column for column in columns if column.width]
         if not any(column.role == "object" for column in useful):
             raise DataError(
-                "No feature column tells the objects of a set apart: all are empty, names, or features of the situation."
+                "No feature column tells the objects of a set apart: all are empty, names or of the situation."
             )
         return cls(set_id, target, target_kind, useful, marks)
 
@@ -249,7 +249,9 @@ class TableEncoder:
         mine, theirs = ({c.name: c for c in encoder.columns} for encoder in (self, other))
         if list(mine) != list(theirs):
             differing = sorted(set(mine) ^ set(theirs))
-            detail = f"{_listed(differing)} in only one of them" if differing else "other columns or another order"
+            detail = (
+                f"{_listed(differing)} in only one of them" if differing else "other columns or another order"
+            )
         else:
             odd = [name for name, column in mine.items() if column.coding != theirs[name].coding]
             if not odd:
@@ -296,7 +298,9 @@ class TableEncoder:
     def _encode(self, table: dict[str, pa.ChunkedArray], columns: list[Column], place: "_Place") -> Floats:
         parts = [encode_column(table[c.name], c, place.of_row, self.missing) for c in columns]
         numbers = np.concatenate(parts, axis=1)
-        return numbers if place.together else numbers.take(place.order, axis=0)  # whole rows: kind to the cache
+        return (
+            numbers if place.together else numbers.take(place.order, axis=0)
+        )  # whole rows: kind to the cache
 
     def _one_a_set(self, values: Floats, columns: list[Column], place: "_Place") -> Floats:
         """Take the situation from the first row of each set, seeing that the others agree."""
@@ -477,9 +481,7 @@ def _coded(column: Column) -> str:
     return f"a {column.kind} of the {column.role}{missing}"
 
 
-def _read_target(
-    column: pa.ChunkedArray, name: str, kind: str, place: _Place
-) -> tuple[Floats, float | None]:
+def _read_target(column: pa.ChunkedArray, name: str, kind: str, place: _Place) -> tuple[Floats, float | None]:
     """Turn the target into packed ranks, and return the rank of what is irrelevant."""
     what = {"rank": "ranks", "relevance": "relevances"}.get(kind, "choices, 0 or 1")
     if kind_of_column(column, name) not in ("number", "flag"):

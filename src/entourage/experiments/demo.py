@@ -85,8 +85,6 @@ def run_demo(
         start = time.perf_counter()
         model.fit(X, ranks)
         seconds = time.perf_counter() - start
-        if model.interrupted_:
-            raise KeyboardInterrupt
         scores = model.predict_scores(X_test)
         results.append(
             Result(

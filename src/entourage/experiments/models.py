@@ -120,7 +120,7 @@ def held_out_data(job: ModelJob, n_objects: int | None = None) -> Sets:
     """Make the test sets of a job, or those of another size."""
     stream = _streams(job)[1]
     if n_objects is not None:
-        stream = np.random.SeedSequence([job.seed, n_objects], spawn_key=stream.spawn_key)
+        stream = np.random.SeedSequence([*stream.entropy, n_objects], spawn_key=stream.spawn_key)  # type: ignore[misc]
     return Sets.of(
         *MAKERS[job.make](
             job.n_test,
@@ -159,8 +159,6 @@ def fit_all(jobs: Sequence[ModelJob], device: str) -> list[tuple[SetPredictor, R
     else:
         for model, sets in zip(models, data, strict=True):
             model.fit(sets)
-    if any(getattr(model, "interrupted_", False) for model in models):
-        raise KeyboardInterrupt
     seconds = round((time.perf_counter() - start) / len(models), 2)
     return [
         (

@@ -198,8 +198,6 @@ def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
         held.append(test)
     start = time.perf_counter()
     fit_together(models, [(design.sets[train], None) for train in trials])
-    if any(model.interrupted_ for model in models):
-        raise KeyboardInterrupt
     seconds = round((time.perf_counter() - start) / len(models), 2)
     rows = []
     for job, model, test in zip(jobs, models, held, strict=True):

@@ -179,8 +179,6 @@ def run_jobs(jobs: Sequence[TripJob], device: str) -> list[Row]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # what the trips leave open
             model.fit(sets[train])
-        if getattr(model, "interrupted_", False):
-            raise KeyboardInterrupt
         seconds = round(time.perf_counter() - start, 2)
         count = _parameters(model.scorer_) if hasattr(model, "scorer_") else len(model.theta_)
         row = provenance(job, device) | {

@@ -228,8 +228,6 @@ def _run(job: DepthJob, device: str) -> Row:
         }
     start = time.perf_counter()
     model.fit(sets)
-    if getattr(model, "interrupted_", False):
-        raise KeyboardInterrupt
     fitted = time.perf_counter()
     scores = test.sets.unpack(model.predict_scores(test.sets))
     predicted = time.perf_counter()
