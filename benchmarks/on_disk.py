@@ -42,7 +42,7 @@ def fit(path: Path, folder: str) -> None:
     from entourage.automatic import ranker_for
     from entourage.data import read_table
     from entourage.data.tables import TableEncoder
-    from entourage.tabular import fit_on_disk, fit_table
+    from entourage.tabular import fit_on_disk
 
     model = ranker_for("fate", steps=200, device="cpu", random_state=0)
     roles = {"set_id": "set", "target": "y"}
@@ -60,7 +60,7 @@ def fit(path: Path, folder: str) -> None:
         fit_on_disk(path, folder, model, **roles)
     else:
         table = read_table(path)
-        fit_table(table, TableEncoder.fit(table, **roles), model)
+        model.fit(TableEncoder.fit(table, **roles)(table).sets)
     seconds = time.perf_counter() - start
     done.set()
     watcher.join()

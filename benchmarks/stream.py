@@ -24,7 +24,8 @@ from benchmarks.measure import peak_megabytes
 from entourage import FATE, Ranker, __version__, load
 from entourage.batching import Resident, predict_packed
 from entourage.data.tables import TableEncoder
-from entourage.tabular import encoder_of, fit_table, predict_stream
+from entourage.inputs import encoder_of
+from entourage.tabular import predict_stream
 
 RESULTS = Path(__file__).parent / "results"
 FEATURES = 10
@@ -80,7 +81,7 @@ def main() -> None:
         table = parquet.read_table(small)
         encoder = TableEncoder.fit(table, set_id="set", target="place")
         model = Ranker(FATE(), steps=5, device="cpu", random_state=0)
-        fit_table(table, encoder, model)
+        model.fit(encoder(table).sets)
         model.save(Path(folder) / "model")
         ours, parts = [], []
         for _ in range(3):

@@ -44,7 +44,7 @@ from entourage.effects_plots import (
 )
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.natural_effects import natural_effects
-from entourage.tabular import fit_table, ordered_features
+from entourage.tabular import ordered_features
 from entourage.tasks import SubsetChoice
 
 RNG = np.random.default_rng(0)
@@ -692,7 +692,7 @@ def products(tmp_path_factory):
     for name, net in (("seeing", FATE(width=32)), ("blind", ContextFree(width=16))):
         encoder = TableEncoder.fit(frame, set_id="offer", target="place")
         ranker = Ranker(net, steps=500, device="cpu", random_state=0)
-        fit_table(frame, encoder, ranker)
+        ranker.fit(encoder(frame).sets)
         ranker.save(folder / f"{name}.entourage")
     return folder
 

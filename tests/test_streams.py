@@ -13,7 +13,7 @@ from entourage.data.streams import open_parquet, stretches, torn_sets
 from entourage.data.table_files import read_table, write_table
 from entourage.data.tables import TableEncoder
 from entourage.errors import DataError
-from entourage.tabular import fit_table, predict_stream, predict_table
+from entourage.tabular import predict_stream, predict_table
 
 
 @given(
@@ -57,7 +57,7 @@ def make_model_and_table(seed=0, n=120):
     )
     encoder = TableEncoder.fit(table, set_id="race", target="place", features=["x", "team"])
     model = Ranker(FATE(width=8), steps=20, device="cpu", random_state=0)
-    fit_table(table, encoder, model)
+    model.fit(encoder(table).sets)
     return model, table
 
 

@@ -18,8 +18,9 @@ from entourage.data import Sets
 from entourage.data.table_files import read_table, write_table
 from entourage.data.tables import TableEncoder, groups_of
 from entourage.errors import DataError, UserError
+from entourage.inputs import encoder_of
 from entourage.nets import FATE
-from entourage.tabular import describe, encoder_of, evaluate_table, fit_table, influence, predict_table
+from entourage.tabular import describe, evaluate_table, influence, predict_table
 
 ROWS = {
     "race": ["b", "a", "b", "a", "c", "b"],
@@ -260,7 +261,7 @@ def long_table(n=40, seed=0):
 def model():
     table = long_table()
     ranker = Ranker(FATE(width=16), steps=150, batch_size=32, random_state=0, device="cpu")
-    fit_table(table, TableEncoder.fit(table, set_id="race", target="place", ignore=["note"]), ranker)
+    ranker.fit(table, set_id="race", target="place", ignore=["note"])
     return ranker
 
 
@@ -462,7 +463,7 @@ def test_malformed_tables_give_clean_errors_only(model, data):
     table = pa.table(columns)
     try:
         fitted = Ranker(FATE(width=2), steps=1, device="cpu", random_state=0)
-        fit_table(table, TableEncoder.fit(table, set_id="race", target="place"), fitted)
+        fitted.fit(table, set_id="race", target="place")
         assert np.isfinite(predict_table(fitted, table)["score"].to_numpy()).all()
     except UserError:
         pass
@@ -503,7 +504,7 @@ def test_many_levels_become_codes_whose_vectors_are_learnt(tmp_path):
     encoder = TableEncoder.fit(table, set_id="race", target="place", codes=True)
     assert encoder.categories == [(1, 60)]
     model = Ranker(FATE(width=16), steps=400, batch_size=64, learning_rate=0.01, device="cpu", random_state=0)
-    fit_table(table, encoder, model)
+    model.fit(encoder(table).sets)
     assert evaluate_table(model, table)["metrics"]["ranking_accuracy"] > 0.85
     model.save(tmp_path / "m.entourage")
     again = load(tmp_path / "m.entourage")

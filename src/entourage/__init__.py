@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from entourage.cross_validation import cross_validate
     from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser, load
     from entourage.nets import FATE, FETA, ContextFree, SetAttention
     from entourage.sets import Sets
@@ -18,12 +19,14 @@ __all__ = [
     "Sets",
     "SubsetChooser",
     "__version__",
+    "cross_validate",
     "load",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "cross_validate": "entourage.cross_validation",
     "Ranker": "entourage.estimators",
     "DiscreteChooser": "entourage.estimators",
     "SubsetChooser": "entourage.estimators",

@@ -200,8 +200,8 @@ def _encode_category(values: pa.ChunkedArray, column: Column, kind: str) -> Floa
         shown = ", ".join(map(repr, column.levels[:3]))
         raise DataError(
             f"Column {column.name!r} held text when the model learnt ({shown}{', ...' * (len(column.levels) > 3)}), "
-            f"and holds {'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit the "
-            "model again with numbers."
+            f"and holds {'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit "
+            "the model again with numbers."
         )
     texts = _texts(values)
     codes = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
