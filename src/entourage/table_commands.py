@@ -304,13 +304,14 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Say what a model file holds: net, settings, columns, versions, and how training went."""
     from entourage import load, model_file
 
+    loaded = load(model)  # checks all that is shown below
     content, tensors = model_file.read(model, "model")
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    if "net" not in content:  # a choice model
+    if not hasattr(loaded, "net_"):  # a choice model
         if as_json:
             typer.echo(json.dumps(content))
         else:
-            typer.echo(f"{load(model).summary()}\n\nversions: {versions}")
+            typer.echo(f"{loaded.summary()}\n\nversions: {versions}")
         return
     net, fitted, table = content["net"], content["fitted"], content.get("table")
     numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
@@ -324,7 +325,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         "estimator": content["estimator"],
         "net": f"{net['name']} {net['params']}",
         "numbers in the net": f"{numbers:,}",
-        "loss": content["params"]["loss"],
+        "loss": loaded.loss,
         "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
         "held-out score": "–" if fitted["best_score"] is None else f"{fitted['best_score']:.4f}",
         "versions": versions,

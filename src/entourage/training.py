@@ -26,6 +26,7 @@ from entourage.batching import Batch, Resident, autocast, predict_packed
 from entourage.errors import CheckpointError, ParameterError, TrainingError
 from entourage.graphs import CompiledLoss, StepGraphs
 from entourage.losses import Loss
+from entourage.model_check import check_checkpoint
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
 from entourage.plan import Plan
@@ -438,11 +439,14 @@ class Run:
     def restore(self, path: Path, identity: str) -> None:
         """Go back to a saved state, if it is one of this very run."""
         content, tensors = model_file.read(path, "checkpoint")
-        if content["identity"] != identity:
+        if content.get("identity") != identity:
             raise CheckpointError(
                 f"{path} belongs to a run with other data or settings. Take an empty folder, or delete that "
                 "file to start anew."
             )
+        counted = [p for group in self.optimizer.param_groups for p in group["params"]]
+        weights, averaged = self.scorer.state_dict(), self.average is not None
+        check_checkpoint(path, content, tensors, weights, counted, averaged=averaged)
         self.scorer.load_state_dict(_without("net", tensors))
         self.load_optimizer(_without("optimizer", tensors))
         if self.average is not None:
