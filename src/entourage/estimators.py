@@ -204,6 +204,7 @@ def _remake(kind: type[SetEstimator], kept: Kept) -> SetEstimator:
     model = kind(kept.net, **kept.params)
     if model.loss is not None:
         check_choice("loss", model.loss, model.task.losses)
+    check_choice("precision", model.precision, ["float32", "bfloat16"])
     outcome = Outcome(
         weights=kept.weights,
         optimizer=kept.optimizer,

@@ -247,7 +247,10 @@ class _WithoutNumbers(TorchFunctionMode):
 
 def _outline(net: Net, n_features: int, categories: list[tuple[int, int]], count: int) -> Scorer:
     """Build a net of ``count`` tensors without taking memory for any."""
-    with torch.device("meta"), _WithoutNumbers(CALLS_A_WEIGHT * (count + 10)):
+    gradients = torch.set_grad_enabled(
+        torch.is_grad_enabled()
+    )  # set back even if building stops while they are off
+    with gradients, torch.device("meta"), _WithoutNumbers(CALLS_A_WEIGHT * (count + 10)):
         return build_with_categories(net, n_features, categories, torch.Generator("cpu"))
 
 
