@@ -412,6 +412,12 @@ class Run:
         for key, value in tensors.items():
             i, name = key.split(".", 1)
             whole["state"].setdefault(int(i), {})[name] = value.clone()
+        if (
+            tensors and self.plan.optimizer == "sgd"
+        ):  # fused takes momentum of all or of none: 0 where none is yet
+            counted = [p for group in self.optimizer.param_groups for p in group["params"]]
+            for place, p in enumerate(counted):
+                whole["state"].setdefault(place, {"momentum_buffer": torch.zeros_like(p)})
         self.optimizer.load_state_dict(whole)
         if self.graphs is not None:  # the rate that steps read
             for group in self.optimizer.param_groups:
