@@ -13,7 +13,7 @@ from entourage import ContextFree, Ranker, load, model_file
 from entourage.choice import MultinomialLogit, NestedLogit
 from entourage.cli import app
 from entourage.data import make_choice, make_medoid
-from entourage.errors import ModelFileError, ParameterError
+from entourage.errors import ModelFileError
 from entourage.predictor import NotFittedError
 
 
@@ -135,7 +135,7 @@ def test_a_model_that_learnt_nothing_is_not_saved(unfitted, tmp_path):
 def test_a_model_of_a_kind_that_is_not_known_says_which_are(file):
     content, tensors = model_file.read(file, "model")
     model_file.write(file, "model", content | {"estimator": "NestedLogic"}, tensors)
-    with pytest.raises(ParameterError, match="did you mean 'NestedLogit'?"):
+    with pytest.raises(ModelFileError, match="did you mean 'NestedLogit'?"):
         load(file)
 
 

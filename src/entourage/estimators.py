@@ -7,19 +7,17 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from entourage import model_file
-from entourage.errors import ModelFileError, check_choice, check_number
+from entourage.errors import check_choice, check_number
 from entourage.inputs import given_sets
 from entourage.losses import Loss, choice_loss
-from entourage.model_content import remake
-from entourage.nets import NETS, Net
+from entourage.model_check import Kept, check_versions, refusing, take, unpack
+from entourage.nets import Net
 from entourage.predictor import OneChoicePredictor
 from entourage.set_estimator import SetEstimator
 from entourage.sets import AnySets, Sets
-from entourage.standardizer import Standardizer
 from entourage.tasks import Choice, Ranking, SubsetChoice
 from entourage.training import Outcome
 
@@ -189,43 +187,39 @@ ESTIMATORS: dict[str, type[SetEstimator]] = {
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted model that ``model.save(path)`` wrote.
 
-    A file that is damaged, cut short, foreign or of another format is an error that says so.
+    A file that is damaged, cut short, foreign or of another format is an error that says so, and so is one whose
+    content is not what a model has: see `entourage.model_check`. No path is taken from a file, and no device: a
+    loaded model has ``checkpoint=None`` and ``device="auto"``.
     """
     content, tensors = model_file.read(path, "model")
-    name = content["estimator"]
-    if name not in ESTIMATORS:  # a choice model: a layer above, imported when first needed
-        models = import_module("entourage.choice").MODELS
-        return remake(models[check_choice("estimator", name, [*ESTIMATORS, *models])], content, tensors)
-    kind = ESTIMATORS[name]
-    net = NETS[check_choice("net", content["net"]["name"], NETS)](**content["net"]["params"])
-    model = kind(net, **content["params"])
-    fitted = content["fitted"]
-    groups: dict[str, dict[str, torch.Tensor]] = {"net": {}, "optimizer": {}, "mean": {}, "scale": {}}
-    for name, value in tensors.items():
-        group, _, rest = name.partition(".")
-        groups[group][rest] = value
-    standardise = Standardizer(
-        *(tuple(groups[kind][str(i)].numpy() for i in range(len(groups[kind]))) for kind in ("mean", "scale"))
-    )
+    with refusing(path):
+        check_versions(content)
+        name = take(content, "estimator", str)
+        if name not in ESTIMATORS:  # a choice model: a layer above, imported when first needed
+            kept = import_module("entourage.choice.kept")
+            check_choice("estimator", name, [*ESTIMATORS, *kept.MODELS])
+            return kept.remake(name, content, tensors)
+        return _remake(ESTIMATORS[name], unpack(ESTIMATORS[name], content, tensors))
+
+
+def _remake(kind: type[SetEstimator], kept: Kept) -> SetEstimator:
+    model = kind(kept.net, **kept.params)
+    if model.loss is not None:
+        check_choice("loss", model.loss, model.task.losses)
+    check_choice("precision", model.precision, ["float32", "bfloat16"])
     outcome = Outcome(
-        weights=groups["net"],
-        optimizer=groups["optimizer"],
-        history=fitted["history"],
-        best_score=fitted["best_score"],
-        steps=fitted["steps"],
-        interrupted=fitted["interrupted"],
+        weights=kept.weights,
+        optimizer=kept.optimizer,
+        history=kept.history,
+        best_score=kept.best_score,
+        steps=kept.steps,
+        interrupted=kept.interrupted,
     )
-    seed = fitted["seed"]
-    model.categories_ = fitted.get("categories", content["params"].get("categories") or [])
-    scorer = model._build(net, standardise, seed)
-    lacking = sorted(set(scorer.state_dict()) - set(outcome.weights))
-    if lacking:
-        raise ModelFileError(
-            f"{path} was written by an earlier Entourage, whose {type(net).__name__} had fewer weights: "
-            f"{', '.join(lacking[:3])} are missing. Fit the model again."
-        )
-    model._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=fitted["partial_fits"])
-    model.table_ = content.get("table")
-    if "threshold" in fitted:
-        model.threshold_ = fitted["threshold"]
+    model._keep(
+        kept.net, kept.scorer, kept.standardise, outcome, seed=kept.seed, partial_fits=kept.partial_fits
+    )
+    model.categories_ = kept.categories
+    model.table_ = kept.table
+    if kept.threshold is not None and isinstance(model, SubsetChooser):
+        model.threshold_ = kept.threshold
     return model

@@ -16,7 +16,7 @@ from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES, Loss
 from entourage.nets import NETS, Scorer
 from entourage.nets.stack import Stack
 
-__all__ = ["describe", "describe_attributes", "loss_identity", "members_of", "remake"]
+__all__ = ["describe", "describe_attributes", "loss_identity", "members_of"]
 
 
 def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -36,7 +36,10 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             "it again with set_params(loss=...).",
             stacklevel=3,
         )
-    params["checkpoint"] = None if model.checkpoint is None else str(model.checkpoint)
+    del (
+        params["checkpoint"],
+        params["device"],
+    )  # of this machine: never read from a file, so never told to others
     params["random_state"] = model._seed
     params["members"] = members_of(model.scorer_)
     del params["net"]
@@ -75,18 +78,6 @@ def describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
         "versions": _versions(),
     }
     return content, {name: torch.tensor(value) for name, value in arrays.items()}
-
-
-def remake(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
-    """Make the model again that `describe_attributes` described."""
-    params = {
-        name: dict(value["pairs"]) if isinstance(value, dict) else value
-        for name, value in content["params"].items()
-    }
-    model = kind(**params)
-    vars(model).update(content["fitted"])
-    vars(model).update({name: value.numpy().copy() for name, value in tensors.items()})
-    return model
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Files that hold a model: one line of format and checksum, one line of JSON, then safetensors.
 
 Nothing in them is code, so opening a stranger's file runs nothing. The checksum covers every byte after
-the first line: a file that was cut short or changed is refused, never half-read. Writing goes to a
+the first line: a file that was cut short or changed is refused, never half-read. It proves nothing about who wrote
+the file: what is in it is checked by :mod:`entourage.model_check` before it is used. Writing goes to a
 neighbouring file first, which then takes the place of the old one in one step.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
@@ -23,6 +25,7 @@ __all__ = ["FORMAT", "read", "to_json", "write"]
 
 MAGIC = b"entourage-file"
 FORMAT = 1
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool)  # that models are made of
 
 
 def write(
@@ -78,7 +81,20 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
             "was written; take another copy, or train again."
         )
     settings, _, packed = body.partition(b"\n")
-    content: dict[str, Any] = json.loads(settings)
-    if content.pop("kind") != kind:
-        raise ModelFileError(f"{path} holds no {kind}, although Entourage wrote it.")
-    return content, tensors_from_bytes(packed)
+    try:
+        content = json.loads(settings)
+        tensors = tensors_from_bytes(packed)
+    except Exception as error:  # text that is none, nesting without end, numbers without end, shapes that lie
+        raise ModelFileError(
+            f"{path} is malformed, although its checksum is right: {type(error).__name__}. Entourage wrote no such "
+            "file; take another copy, or train again."
+        ) from error
+    if not isinstance(content, dict) or content.pop("kind", None) != kind:
+        raise ModelFileError(f"{path} holds no {kind}, although it has the form of a file of Entourage.")
+    for name, value in tensors.items():
+        if value.dtype not in DTYPES:
+            raise ModelFileError(
+                f"{path} holds {name[:100]!r} as {value.dtype}; models are made of {', '.join(map(str, DTYPES))}. Take "
+                "another copy, or train again."
+            )
+    return content, tensors

@@ -27,6 +27,7 @@ from entourage.errors import ParameterError, check_choice, check_number
 from entourage.evaluation import metric_of_sets
 from entourage.inputs import encoder_of, given_sets
 from entourage.losses import Loss, find_loss
+from entourage.model_check import read_seed
 from entourage.model_content import describe, loss_identity, members_of
 from entourage.nets import FATE, Net, Scorer
 from entourage.nets.categories import build_with_categories
@@ -397,7 +398,7 @@ class SetEstimator(SetPredictor):
             self.random_state, np.random.Generator | np.random.RandomState
         ):
             if checkpoint is not None and checkpoint_file(checkpoint).exists():
-                return int(model_file.read(checkpoint_file(checkpoint), "checkpoint")[0]["seed"])
+                return read_seed(checkpoint_file(checkpoint))
             if isinstance(self.random_state, np.random.RandomState):
                 return int(self.random_state.randint(2**31))
             return int(np.random.default_rng(self.random_state).integers(2**31))

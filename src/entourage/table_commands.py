@@ -353,13 +353,14 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     from entourage import load, model_file
     from entourage.training import score_not_chosen_by
 
+    loaded = load(model)  # checks all that is shown below
     content, tensors = model_file.read(model, "model")
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    if "net" not in content:  # a choice model
+    if not hasattr(loaded, "net_"):  # a choice model
         if as_json:
             typer.echo(json.dumps(content))
         else:
-            typer.echo(f"{load(model).summary()}\n\nversions: {versions}")
+            typer.echo(f"{loaded.summary()}\n\nversions: {versions}")
         return
     net, fitted, table = content["net"], content["fitted"], content.get("table")
     numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
@@ -374,7 +375,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         "estimator": content["estimator"],
         "net": f"{net['name']} {net['params']}",
         "numbers in the net": f"{numbers:,}",
-        "loss": content["params"]["loss"],
+        "loss": loaded.loss,
         "trained": f"{fitted['steps']:,} steps, seed {fitted['seed']}",
         "held-out score": "–" if held_out is None else f"{held_out:.4f} (best of all steps: {best:.4f})",
         "versions": versions,

@@ -27,6 +27,7 @@ from entourage.errors import CheckpointError, ParameterError, TrainingError
 from entourage.evaluation import mean_over_sets
 from entourage.graphs import CompiledLoss, StepGraphs
 from entourage.losses import Loss
+from entourage.model_check import check_checkpoint
 from entourage.nets import Scorer
 from entourage.nets.stack import Stack
 from entourage.plan import Plan
@@ -431,7 +432,7 @@ class Run:
         }
         if score is not None:
             row["score"] = float(score)
-            if isinstance(score, HeldOut):
+            if isinstance(score, HeldOut) and np.isfinite(score.halves).all():
                 row["halves"] = list(score.halves)
             self.since_best += 1
             if self.best_score is None or score > self.best_score:
@@ -478,6 +479,12 @@ class Run:
         for key, value in tensors.items():
             i, name = key.split(".", 1)
             whole["state"].setdefault(int(i), {})[name] = value.clone()
+        if (
+            tensors and self.plan.optimizer == "sgd"
+        ):  # fused takes momentum of all or of none: 0 where none is yet
+            counted = [p for group in self.optimizer.param_groups for p in group["params"]]
+            for place, p in enumerate(counted):
+                whole["state"].setdefault(place, {"momentum_buffer": torch.zeros_like(p)})
         self.optimizer.load_state_dict(whole)
         if self.graphs is not None:  # the rate that steps read
             for group in self.optimizer.param_groups:
@@ -505,11 +512,14 @@ class Run:
     def restore(self, path: Path, identity: str) -> None:
         """Go back to a saved state, if it is one of this very run."""
         content, tensors = model_file.read(path, "checkpoint")
-        if content["identity"] != identity:
+        if content.get("identity") != identity:
             raise CheckpointError(
                 f"{path} belongs to a run with other data or settings. Take an empty folder, or delete that "
                 "file to start anew."
             )
+        counted = [p for group in self.optimizer.param_groups for p in group["params"]]
+        weights, averaged = self.scorer.state_dict(), self.average is not None
+        check_checkpoint(path, content, tensors, weights, counted, averaged=averaged)
         self.scorer.load_state_dict(_without("net", tensors))
         self.load_optimizer(_without("optimizer", tensors))
         if self.average is not None:

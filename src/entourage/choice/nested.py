@@ -1,6 +1,7 @@
 """Nested logit: alternatives of a nest are closer to each other than to the rest."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,7 @@ class NestedLogit(ChoiceModel):
             ) from None
         if any(len(nest) == 0 for nest in self.nests):
             raise ParameterError("A nest is empty; give it the ids of its alternatives, or leave it out.")
-        twice = sorted({i for i in ids if ids.count(i) > 1})
+        twice = sorted(i for i, count in Counter(ids).items() if count > 1)
         if twice:
             raise ParameterError(f"Alternative {twice[0]} is in two nests; an alternative is in one at most.")
 

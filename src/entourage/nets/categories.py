@@ -61,7 +61,8 @@ class _WithCategories(Scorer):
         self.stackable = scorer.stackable
         self.places = [place for place, _ in categories]
         self.levels = [levels for _, levels in categories]
-        self.numbers = [i for i in range(n_features) if i not in self.places]
+        taken = set(self.places)
+        self.numbers = [i for i in range(n_features) if i not in taken]
         self.vectors = nn.ParameterList(
             torch.randn(levels, vector_size(levels), generator=generator) for levels in self.levels
         )

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,18 @@ class Stack(Scorer):
         self.members = len(scorers)
         self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
         self.stackable = scorers[0].stackable
+
+    @classmethod
+    def of_weights(cls, scorer: Scorer, weights: Mapping[str, Tensor]) -> "Stack":
+        """Make a stack again from the state of one, without building each of its members."""
+        stack = cls([scorer])
+        for key in stack.names:
+            if key in stack._parameters:
+                stack._parameters[key] = nn.Parameter(weights[key])
+            else:
+                stack._buffers[key] = weights[key]
+            stack.members = len(weights[key])
+        return stack
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         """Return the mean of the members' scores ``(n, m)``."""
