@@ -13,6 +13,7 @@ from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
 from entourage.evaluation import mean_over_sets, metric_of_sets
 from entourage.folds import fold_indices
+from entourage.inputs import check_something_to_learn
 from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
 from entourage.sets import Sets
 
@@ -63,9 +64,13 @@ def choose_net(
     on_try : told of each as it is done
     """
     check_number("budget", seconds, least=0)
+    task = make("context_free").task
+    check_something_to_learn(task, sets)
     kinds = len(sets) if groups is None else len(np.unique(groups))
-    told = make("context_free").task.informative(sets) & (True if weights is None else weights > 0)
-    few = DataError("There are too few sets to hold some out; name a model instead of auto.")
+    told = task.informative(sets) & (True if weights is None else weights > 0)
+    few = DataError(
+        f"There are too few sets to hold some out ({len(sets)}); name a model instead of auto: {', '.join(CANDIDATES)}."
+    )
     if kinds < 2:
         raise few
     train, test = fold_indices(len(sets), min(5, kinds), groups=groups)[0]

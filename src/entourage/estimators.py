@@ -153,10 +153,10 @@ class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together
             return SubsetChoice(threshold=float(self.threshold))
         return SubsetChoice(threshold=getattr(self, "threshold_", 0.0))
 
-    def _check_training_data(self, *arguments: Any) -> Any:
+    def _check_training_data(self, *arguments: Any, **named: Any) -> Any:
         if self.threshold != "held-out":
             check_number("threshold (unless it is 'held-out')", self.threshold)
-        return super()._check_training_data(*arguments)
+        return super()._check_training_data(*arguments, **named)
 
     def _finish(self, start: Any, outcome: Outcome) -> Any:
         super()._finish(start, outcome)

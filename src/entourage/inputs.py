@@ -12,6 +12,7 @@ from entourage.data.tables import (
     PackedTable,
     TableColumns,
     TableEncoder,
+    arrow_table,
     groups_of,
     warn_of_oddities,
     weights_of,
@@ -19,7 +20,15 @@ from entourage.data.tables import (
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.sets import AnySets, Sets, is_frame
 
-__all__ = ["Given", "check_weights", "encoder_of", "given_sets", "like", "training_sets"]
+__all__ = [
+    "Given",
+    "check_something_to_learn",
+    "check_weights",
+    "encoder_of",
+    "given_sets",
+    "like",
+    "training_sets",
+]
 
 
 @dataclass(frozen=True)
@@ -108,8 +117,31 @@ def training_sets(
         sample_weight = weights_of(X, packed, sample_weight)
     if isinstance(groups, str):
         groups = groups_of(X, packed, groups)
-    sets = task.check(packed.sets)
-    return sets, check_weights(sample_weight, len(sets)), groups
+    weights = check_weights(sample_weight, len(packed.sets))
+    if weights is not None and not weights.all() and encoder is None:  # nor shall they shape levels and means
+        kept = weights > 0
+        rows = np.sort(packed.order[np.repeat(kept, packed.sets.sizes)])
+        left = None if groups is None else np.asarray(groups)[kept]
+        fewer = arrow_table(X).take(rows)
+        some: dict[str, Any] = {
+            "sample_weight": weights[kept],
+            "groups": left,
+            "table": table,
+            "codes": codes,
+        }
+        return training_sets(task, fewer, None, situation, **some)
+    return task.check(packed.sets), weights, groups
+
+
+def check_something_to_learn(task: Any, sets: Sets) -> None:
+    """See that some set tells the task anything."""
+    if sets.sizes.max() == 1 and not getattr(task, "outside", False):
+        raise DataError(
+            "Every set has one object, so there is nothing to compare it with. Check which column says what forms "
+            "a set: it seems to have another value in every row."
+        )
+    if not task.informative(sets).any():
+        raise DataError(task.nothing)
 
 
 def _read(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from entourage.data.tables import TableColumns, TableEncoder
 from entourage.errors import DataError, ShapeError, UserError
 from entourage.evaluation import evaluate_scores, mean_over_sets, metric_of_sets
-from entourage.inputs import encoder_of, given_sets, training_sets
+from entourage.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
 from entourage.sets import AnySets, Sets, is_frame
 from entourage.tasks import Ranking
 
@@ -178,13 +178,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             sets, weights = sets[kept], weights[kept]
             if labels is not None and len(labels) == len(kept):
                 labels = np.asarray(labels)[kept]
-        if sets.sizes.max() == 1 and not getattr(self.task, "outside", False):
-            raise DataError(
-                "Every set has one object, so there is nothing to compare it with. Check which column says what forms "
-                "a set: it seems to have another value in every row."
-            )
-        if not self.task.informative(sets).any():
-            raise DataError(self.task.nothing)
+        check_something_to_learn(self.task, sets)
         return sets, None if weights is None else weights / weights.mean(), labels
 
     def _learnt_from(self, sets: Sets) -> None:

@@ -158,6 +158,9 @@ def _csv(
     )
     with _open(path, compression) as stream:
         table = csv.read_csv(stream, options, csv.ParseOptions(delimiter=sep), convert)
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise ValueError(f"column {name!r} holds bytes that are no UTF-8")
     for name in ids:
         if name in table.column_names and name not in text:
             at = table.column_names.index(name)
