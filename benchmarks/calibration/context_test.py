@@ -228,7 +228,7 @@ def similarity(rng: Rng, n: int) -> Data:
 
 
 def reference_price(rng: Rng, n: int) -> Data:
-    """A price counts by how far it is above the mean of the set: twice as much as below."""
+    """Let a price above the mean of the set cost three times as much as one below."""
 
     def utility(x: Floats, i: int) -> Floats:
         log = np.log(x[:, 1])
