@@ -127,6 +127,13 @@ def heavy_tails(rng: Rng, n: int) -> Data:
     return X, choose(rng, X, lambda x, i: x @ [0.5, -0.3]), None
 
 
+def mostly_zero(rng: Rng, n: int) -> Data:
+    X = [
+        np.column_stack([np.expm1(np.maximum(x[:, 0], 0)), x[:, 1]]) for x in normal(rng, n, 4, 2, level=1.0)
+    ]
+    return X, choose(rng, X, lambda x, i: 2 * np.log1p(x[:, 0]) + x[:, 1]), None
+
+
 def unix_times(rng: Rng, n: int) -> Data:
     X = [x * 30 + 1.7e9 for x in normal(rng, n, 4, 1, level=1.0)]
     return X, choose(rng, X, lambda x, i: -0.5 * np.square((x[:, 0] - 1.7e9) / 30)), None
@@ -265,6 +272,7 @@ NULL = (
     set_sizes,
     constants,
     heavy_tails,
+    mostly_zero,
     unix_times,
     panel_same,
     panel_tastes,

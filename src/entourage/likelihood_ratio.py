@@ -228,20 +228,19 @@ def _own_utility(x: Floats, z: Floats, own: str, most: float) -> tuple[Floats, s
         columns = np.concatenate([x, x**2, x[:, first] * x[:, second]], axis=1)
         return columns, "An object's own utility is quadratic in the features."
     finest = int(np.clip(round((6 * most) ** (1 / 3)), 4, 10))
-    for products in (True, False):
-        for knots in range(finest, 2, -1):
-            parts = [_curve(x[:, j], z[:, j], knots) for j in range(x.shape[1])]
-            parts += [z[:, first] * z[:, second]] * products
-            columns = np.concatenate(parts, axis=1)
-            if columns.shape[1] <= most:
-                break
-        else:
-            continue
-        break
-    together = "but for products of pairs of features, additive" if products and len(first) else "additive"
+    for knots, products in [
+        (k, with_products) for with_products in (True, False) for k in range(finest, 2, -1)
+    ]:
+        parts = [_curve(x[:, j], z[:, j], knots) for j in range(x.shape[1])]
+        parts += [z[:, first] * z[:, second]] * products
+        columns = np.concatenate(parts, axis=1)
+        if columns.shape[1] <= most:
+            break
+    apart = " and additive" if len(first) else ""
+    apart += ", but for products of pairs of features" if len(first) and products else ""
     return (
         columns,
-        f"An object's own utility is smooth in each feature (splines of {knots} knots) and {together}.",
+        f"An object's own utility is smooth in each feature (cubic splines of {knots} knots){apart}.",
     )
 
 
@@ -250,7 +249,7 @@ def _curve(x: Floats, z: Floats, knots: int) -> Floats:
     values = np.unique(z)
     if len(values) <= knots + 2:
         return np.asarray((z[:, None] == values[1:]).astype(np.float64))
-    at = np.unique(np.quantile(z, np.linspace(0.02, 0.98, knots)))
+    at = np.quantile(values, np.linspace(0.02, 0.98, knots))  # of the distinct ones, as many may be 0
 
     def cubed(knot: float) -> Floats:
         return np.asarray(np.maximum(z - knot, 0) ** 3)
