@@ -133,7 +133,7 @@ def context_test(
         interaction = "full" if d**2 <= most else "diagonal"
 
     x, z = _standardized(given)
-    columns, words = _own_utility(x, z, own, most=n / (10 if differ else 6))
+    columns, words = _own_utility(x, z, own, most=n / 10)
     plain = _basis(_within(columns, given))
     if plain.shape[1] == 0:
         raise DataError("The objects of each set are alike in all features, so these can't explain a choice.")
@@ -227,7 +227,7 @@ def _own_utility(x: Floats, z: Floats, own: str, most: float) -> tuple[Floats, s
     if own == "quadratic":
         columns = np.concatenate([x, x**2, x[:, first] * x[:, second]], axis=1)
         return columns, "An object's own utility is quadratic in the features."
-    finest = int(np.clip(round((6 * most) ** (1 / 3)), 4, 10))
+    finest = int(np.clip(round((10 * most) ** (1 / 3)), 4, 10))
     for knots, products in [
         (k, with_products) for with_products in (True, False) for k in range(finest, 2, -1)
     ]:
