@@ -339,6 +339,8 @@ def main() -> None:
     ]
     path = options.out / "calibration-context-test.jsonl"
     rows = run_jobs(simulate, jobs, path, workers=options.workers, seconds=options.seconds)
+    if not rows:
+        sys.exit("No data set was simulated; allow more --seconds.")
     if not show(rows):
         print(f"A null scenario is significantly above {LARGEST_RATE:.0%}.")
         sys.exit(1)

@@ -103,7 +103,7 @@ def context_test(
 
     Notes
     -----
-    1,500 choices of 2 to 4 features take about 2 seconds on one core, with groups about 3.
+    1,500 choices of 2 to 4 features take 1 to 4 seconds on one core, with groups or without.
 
     Examples
     --------
