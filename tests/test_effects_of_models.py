@@ -6,9 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import kstest
 from typer.testing import CliRunner
 
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker, load
@@ -460,9 +458,6 @@ def test_a_map_is_of_the_features_in_which_two_objects_differ_most():
     assert map_features(sets, 0, 1, [3, 2]) is None
 
 
-# --- the test of choices --------------------------------------------------------------------------
-
-
 def choices(seed, n=40, context=0.0, curved=0.0, sizes=(3,), shared_part=0.0):
     rng = np.random.default_rng(seed)
     parts, chosen = [], []
@@ -472,71 +467,6 @@ def choices(seed, n=40, context=0.0, curved=0.0, sizes=(3,), shared_part=0.0):
         parts.append(x)
         chosen.append(int((utility + rng.gumbel(size=len(x))).argmax()))
     return parts, np.array(chosen)
-
-
-@pytest.mark.parametrize("own", ["linear", "quadratic"])
-def test_without_context_p_values_are_uniform(own):
-    found = [
-        context_test(*choices(seed), own=own, draws=99, random_state=10_000 + seed) for seed in range(100)
-    ]
-    p = np.array([one.p_value for one in found])  # 0.01, 0.02, ..., 1
-    assert kstest(p - 0.005, "uniform").pvalue > 0.002
-    assert np.mean(p <= 0.05) <= 0.11
-
-
-def test_with_few_sets_the_bootstrap_keeps_the_level_that_chi_square_does_not():
-    found = [
-        context_test(*choices(seed, 25), interaction="full", draws=99, random_state=10_000 + seed)
-        for seed in range(100)
-    ]
-    assert np.mean([one.p_value <= 0.05 for one in found]) <= 0.08
-    assert np.mean([one.p_chi2 <= 0.05 for one in found]) > 0.08
-
-
-def test_context_is_found_in_sets_of_any_size():
-    for sizes in ((3,), (2, 5, 3)):
-        p = [context_test(*choices(s, 200, 0.4, sizes=sizes), draws=49).p_value for s in range(20)]
-        assert np.mean(np.array(p) <= 0.05) > 0.8
-
-
-def test_curved_utility_is_not_taken_for_context():
-    def alarms(own):
-        data = (choices(seed, 200, curved=0.3, shared_part=1.0) for seed in range(25))
-        return np.mean([context_test(*one, own=own, draws=49).p_value <= 0.05 for one in data])
-
-    assert alarms("quadratic") <= 0.16
-    assert alarms("linear") >= 0.5  # which is why it isn't the default
-
-
-def test_the_fit_is_the_maximum_of_the_likelihood():
-    X, y = choices(3, 60)
-    given = np.stack(X)
-
-    def loss(b):
-        u = given @ b
-        return (np.log(np.exp(u).sum(1)) - u[np.arange(60), y]).sum()
-
-    found = context_test(X, y, own="linear", draws=1)
-    assert found.without_context == pytest.approx(-minimize(loss, np.zeros(2)).fun, abs=1e-3)
-    assert found.with_context >= found.without_context
-    assert found.statistic == pytest.approx(2 * (found.with_context - found.without_context))
-    assert (found.degrees, found.interaction) == (4, "full")
-
-
-def test_separable_choices_stay_finite_and_scales_do_not_matter():
-    X = RNG.normal(size=(40, 3, 2))
-    found = context_test(X, X[:, :, 0].argmax(1), draws=19)
-    assert np.isfinite(found.statistic)
-    given, y = choices(1)
-    plain = context_test(given, y, draws=19)
-    scaled = context_test([x * [1e4, 1e-3] + [1e5, 0] for x in given], y, draws=19)
-    assert scaled.statistic == pytest.approx(plain.statistic, rel=1e-3)
-
-
-def test_many_features_are_tested_by_the_diagonal():
-    X = RNG.normal(size=(100, 3, 6))
-    found = context_test(X, RNG.integers(0, 3, 100), draws=1)
-    assert (found.interaction, found.degrees) == ("diagonal", 6)
 
 
 # --- everything, drawn and said -------------------------------------------------------------------
@@ -654,11 +584,6 @@ def test_pictures_are_drawn(tmp_path):
         ),
         (lambda: decoys_among(Model(alone), PUSHED, 0, 10**6), ParameterError, "competitor"),
         (lambda: decoys_among(Model(alone), PUSHED, 0, 1, shown=-1), ParameterError, "shown"),
-        (lambda: context_test(np.zeros((3, 1, 1)), [0, 0, 0]), DataError, "two objects"),
-        (lambda: context_test(np.zeros((3, 2, 1))), DataError, "Choices are needed"),
-        (lambda: context_test(np.ones((3, 2, 1)), [0, 1, 0]), DataError, "alike"),
-        (lambda: context_test(RNG.normal(size=(9, 2, 1)), np.zeros(9)), DataError, "Larger sets"),
-        (lambda: context_test(PUSHED, [0], own="cubic"), ParameterError, "own='cubic'"),
         (lambda: effects_report(Model(alone), PUSHED, most_sets=0), ParameterError, "most_sets"),
         (lambda: draw_influence(PUSHED), ShapeError, "One influence matrix"),
         (lambda: draw_influence(np.eye(2), ["a"]), ShapeError, "one for each of 2"),
@@ -797,14 +722,6 @@ def test_options_that_do_not_go_together_get_one_sentence(options, words, produc
     result = effects_command(products, "blind", *options)
     assert isinstance(result.exception, UserError)
     assert words in str(result.exception)
-
-
-def test_the_null_of_the_test_is_not_drawn_from_the_numbers_that_made_the_features():
-    rng = np.random.default_rng(0)
-    quality = rng.random((2_000, 3, 1))
-    X = np.concatenate([quality, 1 - quality + 0.15 * rng.normal(size=(2_000, 3, 1))], axis=2)
-    chosen = (3 * X.sum(2) + rng.gumbel(size=(2_000, 3))).argmax(1)
-    assert max(context_test(X, chosen, draws=19, random_state=0).null) < 20
 
 
 def test_objects_that_miss_a_feature_are_in_no_case():
