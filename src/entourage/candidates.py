@@ -130,7 +130,8 @@ def default_candidates(
         # The same optimum by gradient descent: the penalty of LinearLogit, l2 / 2, is on a sum over sets, this one on
         # a mean. Choices of some hold sets out, since their threshold is found there.
         convex = {"learning_rate": 0.05, "weight_decay": 0.0, "l2": 0.5 / n_sets, "patience": None}
-        return net(ContextFree(depth=0)).set_params(**convex, **({"validation": 0.0} if outside else {}))
+        found: SetEstimator = net(ContextFree(depth=0)).set_params(**convex)
+        return found.set_params(validation=0.0) if outside else found
 
     candidates: dict[str, tuple[SetPredictor, str]] = {
         "linear": (linear(), "context-free"),

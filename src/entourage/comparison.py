@@ -72,6 +72,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
 LOWER_IS_BETTER = ("ranking_loss",)
+LATE_FALL = (
+    0.06  # the share of a loss's fall in the last third of the steps from which a training was too short
+)
 
 _IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it means
     "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),
@@ -425,7 +428,7 @@ class _Judged:
 
     values: dict[str, Floats]
     seconds: float
-    curve: tuple[tuple[int, float], ...]  # of a net: steps, and the score of its held-out sets after them
+    curve: Floats  # how a net learnt, see _learning_curve
 
 
 @dataclass(frozen=True)
@@ -483,34 +486,38 @@ def _seed_of(*entropy: int) -> int:
     return int(np.random.default_rng(entropy).integers(2**31))
 
 
-def _learning_curve(model: SetPredictor) -> tuple[tuple[int, float], ...]:
-    """Return the score of the held-out sets after so many steps, where a model was trained in steps."""
-    history = getattr(model, "history_", [])
-    return tuple((int(row["step"]), row["score"]) for row in history if "score" in row)
+def _learning_curve(model: SetPredictor) -> Floats:
+    """Return steps, training loss and score of the held-out sets, (evaluations, 3); none where nothing is held out."""
+    history = [row for row in getattr(model, "history_", []) if "score" in row]
+    return np.array([[row["step"], row["loss"], row["score"]] for row in history]).reshape(-1, 3)
 
 
-def _still_improving(jobs: "Sequence[_Job]", judged: "dict[Any, _Judged]") -> dict[str, int]:
-    """Return the candidates whose held-out score was still rising as their training ended, and its steps.
+def _still_improving(
+    jobs: Sequence[_Job], judged: dict[tuple[str, int, int | None], _Judged]
+) -> dict[str, int]:
+    """Return the candidates that were still improving as their training ended, and after how many steps that was.
 
-    The rise in the last third of the steps must be beyond noise, more than two standard errors over a candidate's
-    fits, and matter: a twentieth of the whole rise since the first evaluation. Training that was stopped early ended
-    long after its best score.
+    Both must hold: in two fifths of a candidate's fits, more than by chance, the best held-out score came in the last
+    third of the steps, so they don't overfit yet; and the training loss fell there by a share of its whole fall that matters, and
+    that is beyond noise: more than two standard errors over the fits. A held-out score alone is too noisy, since
+    small data hold out a handful of sets.
     """
     found = {}
     for name in dict.fromkeys(job.name for job in jobs):
         curves = [judged[job.key].curve for job in jobs if job.name == name]
-        curves = [curve for curve in curves if len(curve) > 2]
+        curves = [curve for curve in curves if len(curve) >= 6]
         if len(curves) < 2:
             continue
-        last, whole = [], []
-        for curve in curves:
-            steps, scores = np.array(curve).T
-            before = scores[max(int(np.searchsorted(steps, steps[-1] * 2 / 3, side="right")) - 1, 0)]
-            last.append(scores[-1] - before)
-            whole.append(scores.max() - scores[0])
-        error = float(np.std(last, ddof=1)) / math.sqrt(len(last))
-        if np.mean(last) > max(2 * error, 0.05 * float(np.mean(whole))):
-            found[name] = max(curve[-1][0] for curve in curves)
+        late, falls = [], []
+        for steps, losses, scores in (curve.T for curve in curves):
+            part = steps / steps[-1]
+            late.append(part[scores.argmax()] > 2 / 3)
+            before, after = losses[(part > 1 / 2) & (part <= 2 / 3)], losses[part > 5 / 6]
+            whole = losses[0] - after.mean()
+            falls.append((before.mean() - after.mean()) / whole if len(before) and whole > 0 else 0.0)
+        error = float(np.std(falls, ddof=1)) / math.sqrt(len(falls))
+        if np.mean(late) >= 0.4 and np.mean(falls) > max(2 * error, LATE_FALL):
+            found[name] = int(max(curve[-1, 0] for curve in curves))
     return found
 
 

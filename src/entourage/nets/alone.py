@@ -1,5 +1,9 @@
 """The context-ablated control of a net: the same weights, every object in the same fixed context."""
 
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
+
 import torch
 from torch import Tensor
 
@@ -7,9 +11,11 @@ from entourage.axes import Mask, Objects, Scores
 from entourage.nets.base import Net, Scorer
 from entourage.nets.fate import _FATEScorer
 from entourage.nets.feta import _FETAScorer
-from entourage.nets.layers import present, score_in_tiles
+from entourage.nets.layers import MLP, present, score_in_tiles
 
 __all__ = ["Alone"]
+
+Utility: TypeAlias = Callable[[Tensor, Tensor | None], Tensor]
 
 REFERENCES = 4  # objects of the fixed context
 
@@ -67,31 +73,20 @@ class _AloneScorer(Scorer):
         self.stackable = scorer.stackable
 
     def in_one_piece(self, n: int, m: int) -> bool:
-        return self._has_short_cut or self.scorer.in_one_piece(n * m, 1 + len(self.context))
+        return self._short_cut() is not None or self.scorer.in_one_piece(n * m, 1 + len(self.context))
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        utility = self._short_cut if self._has_short_cut else self._among_references
+        utility = self._short_cut() or self._among_references
         return present(score_in_tiles(utility, objects, mask), mask)
 
-    @property
-    def _has_short_cut(self) -> bool:
-        scorer = self.scorer
-        pairs_alone = isinstance(scorer, _FETAScorer) and scorer.pairs is not None and not len(scorer.higher)
-        return pairs_alone or isinstance(scorer, _FATEScorer)
-
-    def _short_cut(self, objects: Tensor, mask: Tensor | None) -> Tensor:
-        """Score what only needs the context once, (n, t, 1): the references need no scores of their own."""
+    def _short_cut(self) -> Utility | None:
+        """Return what scores objects without scoring the references as well, for the nets that have it."""
         scorer = self.scorer
         if isinstance(scorer, _FATEScorer):
-            context = scorer.embedding(self.context[None]).mean(1, keepdim=True)  # (1, 1, k)
-            own, rest = scorer.joint.first(objects, context)
-            scores: Tensor = scorer.joint.after_first(own + rest, mask)
-            return scores
-        left, right = scorer.pairs.first(objects, self.context)  # (n, t, h), (c, h)
-        there = None if mask is None else mask[:, :, None].expand(-1, -1, len(right))
-        values = scorer.pairs.after_first(left[:, :, None] + right, there)  # (n, t, c, 1)
-        values = torch.sigmoid(values) if scorer.squash else values
-        return scorer.alone(objects, mask) + values.mean(2)
+            return functools.partial(_score_by_fate, scorer, self.context)
+        if isinstance(scorer, _FETAScorer) and scorer.pairs is not None and not len(scorer.higher):
+            return functools.partial(_score_by_feta, scorer, scorer.pairs, self.context)
+        return None
 
     def _among_references(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         n, t, d = objects.shape
@@ -100,3 +95,20 @@ class _AloneScorer(Scorer):
         there = None if mask is None else mask.reshape(n * t, 1).expand(-1, company.shape[1])
         scores: Tensor = self.scorer(company, there)
         return scores[:, :1].reshape(n, t, 1)
+
+
+def _score_by_fate(scorer: _FATEScorer, context: Tensor, objects: Tensor, mask: Tensor | None) -> Tensor:
+    aggregated = scorer.embedding(context[None]).mean(1, keepdim=True)  # (1, 1, k)
+    own, rest = scorer.joint.first(objects, aggregated)
+    return scorer.joint.after_first(own + rest, mask)  # (n, t, 1)
+
+
+def _score_by_feta(
+    scorer: _FETAScorer, pairs: MLP, context: Tensor, objects: Tensor, mask: Tensor | None
+) -> Tensor:
+    left, right = pairs.first(objects, context)  # (n, t, h), (c, h)
+    there = None if mask is None else mask[:, :, None].expand(-1, -1, len(right))
+    values = pairs.after_first(left[:, :, None] + right, there)  # (n, t, c, 1)
+    values = torch.sigmoid(values) if scorer.squash else values
+    alone: Tensor = scorer.alone(objects, mask)
+    return alone + values.mean(2)
