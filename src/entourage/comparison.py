@@ -498,9 +498,9 @@ def _still_improving(
     """Return the candidates that were still improving as their training ended, and after how many steps that was.
 
     Both must hold: in two fifths of a candidate's fits, more than by chance, the best held-out score came in the last
-    third of the steps, so they don't overfit yet; and the training loss fell there by a share of its whole fall that matters, and
-    that is beyond noise: more than two standard errors over the fits. A held-out score alone is too noisy, since
-    small data hold out a handful of sets.
+    third of the steps, so they don't overfit yet; and the training loss fell there by a share of its whole fall that
+    matters, and that is beyond noise: more than two standard errors over the fits. A held-out score alone is too
+    noisy, since small data hold out a handful of sets.
     """
     found = {}
     for name in dict.fromkeys(job.name for job in jobs):
