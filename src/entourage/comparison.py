@@ -307,7 +307,7 @@ def warnings_of(comparison: "Comparison") -> list[str]:
         steps = max(comparison.still_improving.values())
         told.append(
             f"{who} {verb} still improving when training ended ({steps:,} steps): a short training can look like "
-            "context; give more steps."
+            "context; give more steps (--steps)."
         )
     return told
 
@@ -332,11 +332,9 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
         name = c.most_chosen(kind)
         model = clone(c.candidates[name][0])
         if "random_state" in model.get_params(deep=False):
-            place, fold = (
-                list(c.candidates).index(name),
-                c.settings["folds"],
-            )  # a fold of its own, after the others
-            model.set_params(random_state=_seed_of(c.settings["random_state"], place, fold, 0))
+            place = list(c.candidates).index(name)
+            after_all_folds = c.settings["folds"]
+            model.set_params(random_state=_seed_of(c.settings["random_state"], place, after_all_folds, 0))
         fitted[kind] = model.fit(Sets.of(sets))
     return fitted
 
