@@ -1,28 +1,29 @@
-r"""Does context matter here, and how much is it worth? Models with and without it on the same sets.
+r"""Does context matter here, and how much? Models with and without it, cross-validated on the same sets.
 
 Each candidate is fitted and judged by cross-validation. In every outer fold the best context-free and
-the best context-dependent candidate are chosen by inner folds of the training part alone; what the
-second is worth more than the first, on each set of the fold, is the *context gain*. Its mean comes with
-a bootstrap interval and the p-value of a sign-flip test.
+the best context-dependent candidate are chosen by inner folds of the training part alone; the difference
+of the two on each set of the fold is the *context gain*. Its mean comes with a bootstrap interval and the
+p-value of a sign-flip test.
 
-What the test takes for granted, and what it doesn't see:
+What the test assumes, and what it doesn't see:
 
 - The units (sets, or groups where they are given) are independent. Sets of one user, season or query are
   not: give ``groups``.
 - Per-set differences of one fold come from one pair of fitted models, of which one may be better by the
   luck of its training, and models of different folds share most of their training data. Taken as
-  independent, the differences seem surer than they are: on 195 simulated data sets without any effect
-  of context (``benchmarks/results/verdict-uncorrected.json``),
-  an uncorrected test found one in 17. Interval and p-value are therefore widened as Nadeau
+  independent, the differences seem surer than they are. Interval and p-value are therefore widened as Nadeau
   and Bengio (2003) propose: the variance of the mean is taken to be
   :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
-  standard error half as large again. ``benchmarks/verdict.py`` measures how often the verdict is wrong.
+  standard error half as large again. ``python -m benchmarks.calibration.verdict`` measures how often the verdict
+  is wrong at these defaults.
 - A gain means that these models do better with context than those do without. Where the context-free
   candidates are weaker for other reasons, a smaller net or another loss, context can seem to matter: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
-  context-dependent net should meet its twin, :class:`~entourage.nets.alone.Alone`: the same net with the
-  same weights, in which the company of an object is the object itself. The default candidates include
-  those twins.
+  context-dependent net needs a context-ablated control, :class:`~entourage.nets.alone.Alone`: the same net with
+  the same weights, in which all objects have the same fixed context. The default candidates include
+  those controls.
+- Models that were still improving when their training ended differ by how fast they learn, which can look like
+  context; :attr:`Comparison.still_improving` names them, and :func:`verdict` says so.
 """
 
 import math
@@ -41,7 +42,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from entourage.candidates import KINDS, Candidates, check_candidates, default_candidates, with_outside
+from entourage.candidates import (
+    KINDS,
+    Candidates,
+    check_candidates,
+    default_candidates,
+    missing_by_default,
+    with_outside,
+)
 from entourage.errors import DataError, UserError, check_choice, check_number
 from entourage.evaluation import metric_of_sets
 from entourage.folds import fold_indices
@@ -56,17 +64,18 @@ __all__ = [
     "Comparison",
     "compare",
     "default_candidates",
+    "refit_chosen",
     "verdict",
+    "warnings_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
 LOWER_IS_BETTER = ("ranking_loss",)
-
-_CHOOSING = ("choices are foreseen better from objects", "foreseeing choices from objects")
-_DOING = {"choice": _CHOOSING, "subset": _CHOOSING}  # what models do, in the words of a verdict
-_RANKING = ("objects are ranked better", "ranking objects")
+LATE_FALL = (
+    0.06  # the share of a loss's fall in the last third of the steps from which a training was too short
+)
 
 _IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it means
     "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),
@@ -104,6 +113,8 @@ def compare(
     resamples: int = 2000,
     random_state: int = 0,
     workers: int = 1,
+    steps: int | None = None,
+    device: str = "auto",
     on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> "Comparison":
     """Compare models with and without context on the same sets; :func:`verdict` says what came of it.
@@ -131,11 +142,12 @@ def compare(
     resamples : how many, for the bootstrap and for the sign flips
     random_state : seeds the folds, the models and the resampling
     workers : fits side by side, in processes of one thread each
+    steps, device : of the nets among the default candidates; those that are named keep their own
     on_row : told of each fit as it ends: a row of the result, with the number of ``fits`` in all
 
     Notes
     -----
-    The test is one-sided: the claim is that context is worth something. Models that look for context and
+    The test is one-sided: the claim is that context helps. Models that use context and
     do *worse* are no evidence about context, only of too little data for them. The interval is
     two-sided, since it says how large the gain may be, either way; a p-value between half the level and
     the level therefore goes with an interval that just reaches below 0. The module says what dependence
@@ -178,9 +190,8 @@ def compare(
         _check_some_chosen(kept, labels)
     left_out: dict[str, str] = {}
     if candidates is None:
-        candidates = default_candidates(len(kept), kind, outside=outside)
-        if kind in ("rank", "relevance") and "LambdaMART" not in candidates:
-            left_out["LambdaMART"] = "LightGBM is not installed: run pip install 'entourage[boost]'"
+        candidates = default_candidates(len(kept), kind, outside=outside, steps=steps, device=device)
+        left_out |= missing_by_default(kind)
     check_candidates(candidates)
     if outside:
         candidates, unable = with_outside(candidates)
@@ -234,6 +245,7 @@ def compare(
         outside=outside,
         kinds={name: sight for name, (_, sight) in candidates.items()},
         left_out=left_out,
+        still_improving=_still_improving(jobs, judged),
         means={name: {m: _mean([values[name][m]]) for m in names} for name in candidates},
         intervals={name: {m: interval(values[name][m]) for m in names} for name in candidates},
         chosen=chosen,
@@ -246,6 +258,7 @@ def compare(
         settings={"folds": folds, "inner": inner, "resamples": resamples, "random_state": random_state},
         seconds=time.perf_counter() - begin,
         versions=_versions(),
+        candidates=dict(candidates),
         rows=[bench.row(job, judged[job.key]) for job in jobs],
         values=values,
         differences=differences,
@@ -253,7 +266,7 @@ def compare(
 
 
 def verdict(comparison: "Comparison") -> str:
-    """Say in one sentence whether context matters, how much it is worth, and how sure that is.
+    """Say in one sentence whether there is a significant context effect, how large, and how sure that is.
 
     Examples
     --------
@@ -262,30 +275,74 @@ def verdict(comparison: "Comparison") -> str:
     >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
     >>> candidates = {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}
     >>> print(verdict(compare(sets, candidates)))
-    No evidence that context matters at the 5 % level: ...
+    No significant context effect: B − A = ..., 95 % CI [...], p = 0.99..., n = 100 sets (0/1-ranking accuracy).
     """
     c = comparison
-    low, high = c.interval
+    significant = c.p_value <= c.level
+    low, high = (_signed(end) for end in c.interval)
     name, meaning = _IN_WORDS[c.metric]
     p = "p < 0.001" if c.p_value < 0.001 else f"p = {c.p_value:.3f}"
     with_context = _often([fold["context"] for fold in c.chosen])
     without = _often([fold["context-free"] for fold in c.chosen])
-    change = "reduction" if c.metric in LOWER_IS_BETTER else "gain"
-    n_sets = int((~np.isnan(c.differences)).sum())
-    size = f"a {change} of {c.gain:.3f} [{low:.3f}, {high:.3f}] in {name}, {p}, over {n_sets:,} sets"
-    done_better, doing = _DOING.get(c.target_kind, _RANKING)
-    if c.p_value <= c.level:
-        narrow = ", by a narrow margin" if low <= 0 else ""
-        worth = f": {meaning.format(100 * c.gain)}" if meaning else ""
-        return (
-            f"Context matters here{narrow}: {done_better} in each other's company "
-            f"({with_context}) than alone ({without}), {size}{worth}."
-        )
-    bound = f"; what context is worth to these models is hardly above {high:.3f}" if high > 0 else ""
-    return (
-        f"No evidence that context matters at the {100 * c.level:g} % level: {doing} in each "
-        f"other's company ({with_context}) instead of alone ({without}) brings {size}{bound}."
+    n = f"n = {int((~np.isnan(c.differences)).sum()):,} sets"
+    if c.n_groups is not None:
+        n += f" in {c.n_groups:,} groups"
+    fewer = ", by which it is lower" if c.metric in LOWER_IS_BETTER else ""
+    closely = " (narrowly: the interval is two-sided, the test one-sided)" * (
+        significant and c.interval[0] <= 0
     )
+    gained = f": {meaning.format(100 * c.gain)}" if significant and meaning else ""
+    return (
+        f"{'Significant' if significant else 'No significant'} context effect{closely}: {with_context} − {without} = "
+        f"{_signed(c.gain, plus=True)}, {100 * (1 - c.level):g} % CI [{low}, {high}], {p}, {n} ({name}{fewer}){gained}."
+    )
+
+
+def warnings_of(comparison: "Comparison") -> list[str]:
+    """Return what a reader of the verdict must know besides: candidates left out, training that was too short."""
+    told = [f"{name} was left out: {why}." for name, why in comparison.left_out.items()]
+    if comparison.still_improving:
+        names = list(comparison.still_improving)
+        who = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        verb = "was" if len(names) == 1 else "were"
+        steps = max(comparison.still_improving.values())
+        told.append(
+            f"{who} {verb} still improving when training ended ({steps:,} steps): a short training can look like "
+            "context; give more steps (--steps)."
+        )
+    return told
+
+
+def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredictor]:
+    """Fit the candidate of either kind that was chosen most often once more, to all sets; return them by kind.
+
+    Seeds are derived from the comparison's ``random_state``: the same comparison gives the same models.
+
+    Examples
+    --------
+    >>> from entourage.baselines import RandomRanker, RankSVM
+    >>> from entourage.data import Sets, make_hypervolume
+    >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
+    >>> found = compare(sets, {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}, folds=2)
+    >>> {kind: type(model).__name__ for kind, model in refit_chosen(found, sets).items()}
+    {'context-free': 'RankSVM', 'context': 'RandomRanker'}
+    """
+    c = comparison
+    fitted = {}
+    for kind in KINDS:
+        name = c.most_chosen(kind)
+        model = clone(c.candidates[name][0])
+        if "random_state" in model.get_params(deep=False):
+            place = list(c.candidates).index(name)
+            after_all_folds = c.settings["folds"]
+            model.set_params(random_state=_seed_of(c.settings["random_state"], place, after_all_folds, 0))
+        fitted[kind] = model.fit(Sets.of(sets))
+    return fitted
+
+
+def _signed(value: float, *, plus: bool = False) -> str:
+    """Write three digits, with a minus sign that is one."""
+    return f"{value:{'+' if plus else ''}.3f}".replace("-", "−")
 
 
 def _mean(values: Sequence[Floats]) -> float:
@@ -296,7 +353,7 @@ def _mean(values: Sequence[Floats]) -> float:
 def _often(names: Sequence[str]) -> str:
     """Name what was chosen most often, and how often where not always."""
     name, times = Counter(names).most_common(1)[0]
-    return name if times == len(names) else f"{name} in {times} of {len(names)} folds"
+    return name if times == len(names) else f"{name} ({times} of {len(names)} folds)"
 
 
 # --- what is compared -------------------------------------------------------------------------------
@@ -370,6 +427,7 @@ class _Judged:
 
     values: dict[str, Floats]
     seconds: float
+    curve: Floats  # how a net learnt, see _learning_curve
 
 
 @dataclass(frozen=True)
@@ -397,7 +455,7 @@ class _Bench:
         task = task_of(self.kind, outside=self.outside)
         known = task.metrics | model.task.metrics  # its own first: a threshold counts
         values = {name: metric_of_sets(known[name], test, scores) for name in self.metrics}
-        return _Judged(values, time.perf_counter() - begin)
+        return _Judged(values, time.perf_counter() - begin, _learning_curve(model))
 
     def row(self, job: _Job, outcome: _Judged) -> dict[str, Any]:
         return {
@@ -412,10 +470,48 @@ class _Bench:
         }
 
     def _seed(self, job: _Job) -> int:
-        """Draw a seed of its own for each fit, whichever worker does it and when."""
         place = list(self.candidates).index(job.name)
-        entropy = [self.random_state, place, job.fold, 0 if job.inner is None else job.inner + 1]
-        return int(np.random.default_rng(entropy).integers(2**31))
+        return _seed_of(self.random_state, place, job.fold, 0 if job.inner is None else job.inner + 1)
+
+
+def _seed_of(*entropy: int) -> int:
+    """Draw a seed of its own for each fit, whichever worker does it and when."""
+    return int(np.random.default_rng(entropy).integers(2**31))
+
+
+def _learning_curve(model: SetPredictor) -> Floats:
+    """Return steps, training loss and score of the held-out sets, (evaluations, 3); none where nothing is held out."""
+    history = [row for row in getattr(model, "history_", []) if "score" in row]
+    return np.array([[row["step"], row["loss"], row["score"]] for row in history]).reshape(-1, 3)
+
+
+def _still_improving(
+    jobs: Sequence[_Job], judged: dict[tuple[str, int, int | None], _Judged]
+) -> dict[str, int]:
+    """Return the candidates that were still improving as their training ended, and after how many steps that was.
+
+    Both must hold: in two fifths of a candidate's fits, more than by chance, the best held-out score came in the last
+    third of the steps, so they don't overfit yet; and the training loss fell there by a share of its whole fall that
+    matters, and that is beyond noise: more than two standard errors over the fits. A held-out score alone is too
+    noisy, since small data hold out a handful of sets.
+    """
+    found = {}
+    for name in dict.fromkeys(job.name for job in jobs):
+        curves = [judged[job.key].curve for job in jobs if job.name == name]
+        curves = [curve for curve in curves if len(curve) >= 6]
+        if len(curves) < 2:
+            continue
+        late, falls = [], []
+        for steps, losses, scores in (curve.T for curve in curves):
+            part = steps / steps[-1]
+            late.append(part[scores.argmax()] > 2 / 3)
+            before, after = losses[(part > 1 / 2) & (part <= 2 / 3)], losses[part > 5 / 6]
+            whole = losses[0] - after.mean()
+            falls.append((before.mean() - after.mean()) / whole if len(before) and whole > 0 else 0.0)
+        error = float(np.std(falls, ddof=1)) / math.sqrt(len(falls))
+        if np.mean(late) >= 0.4 and np.mean(falls) > max(2 * error, LATE_FALL):
+            found[name] = int(max(curve[-1, 0] for curve in curves))
+    return found
 
 
 def _run(bench: _Bench, jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, _Judged]]:
@@ -470,6 +566,7 @@ class Comparison:
     outside: bool  # whether a set might end without a choice
     kinds: dict[str, str]  # of each candidate, by name
     left_out: dict[str, str]  # candidates that could not take part, and why
+    still_improving: dict[str, int]  # candidates whose training was too short, and of how many steps it was
     means: dict[str, dict[str, float]]  # by candidate, then by metric
     intervals: dict[str, dict[str, tuple[float, float]]]
     chosen: list[dict[str, str]]  # for each outer fold the best of either kind, by its inner folds
@@ -482,6 +579,7 @@ class Comparison:
     settings: dict[str, Any]
     seconds: float
     versions: dict[str, str]
+    candidates: dict[str, tuple[SetPredictor, str]] = field(repr=False)  # by name, as they were compared
     rows: list[dict[str, Any]] = field(repr=False)  # one a fit
     values: dict[str, dict[str, Floats]] = field(repr=False)  # of each set, NaN where undefined
     differences: Floats = field(repr=False)  # what context is worth on each set, NaN where undefined
@@ -490,6 +588,10 @@ class Comparison:
     def names(self) -> list[str]:
         """The candidates, in their order."""
         return list(self.kinds)
+
+    def most_chosen(self, kind: str) -> str:
+        """Return the candidate of a kind that was chosen in the most folds."""
+        return Counter(fold[kind] for fold in self.chosen).most_common(1)[0][0]
 
     def to_json(self, *, per_set: bool = False) -> dict[str, Any]:
         """Return everything as plain data, ready for ``json.dumps``; ``per_set`` adds each set's values.
@@ -503,6 +605,8 @@ class Comparison:
             "outside": self.outside,
             "kinds": dict(self.kinds),
             "left_out": dict(self.left_out),
+            "still_improving": dict(self.still_improving),
+            "warnings": warnings_of(self),
             "means": {name: dict(means) for name, means in self.means.items()},
             "intervals": {
                 name: {metric: list(ends) for metric, ends in mine.items()}

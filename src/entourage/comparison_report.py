@@ -1,16 +1,14 @@
 """The page of a comparison: the verdict, the models beside each other, the data, and who changes whom."""
 
 import platform
-from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sklearn.base import clone
 
-from entourage.comparison import Comparison, verdict
+from entourage.comparison import Comparison, verdict, warnings_of
 from entourage.data.tables import PackedTable, TableEncoder
 from entourage.estimators import SetEstimator
 from entourage.predictor import SetPredictor
@@ -26,23 +24,20 @@ SHOWN_OBJECTS = 10
 def write_comparison(
     path: Path,
     comparison: Comparison,
-    candidates: dict[str, tuple[SetPredictor, str]],
+    refitted: dict[str, SetPredictor],
     table: pa.Table,
     packed: PackedTable,
     encoder: TableEncoder,
     *,
     title: str,
 ) -> None:
-    """Write the page. The chosen nets are fitted once more to all sets, for their curves and influences."""
-    chosen = {
-        kind: Counter(fold[kind] for fold in comparison.chosen).most_common(1)[0][0]
-        for kind in ("context", "context-free")
-    }
-    fitted = {}
-    for name in chosen.values():
-        model = clone(candidates[name][0])
-        if isinstance(model, SetEstimator):
-            fitted[name] = model.fit(packed.sets)
+    """Write the page, with curves and influences of the chosen nets.
+
+    It says nothing of when or how long: one table and one seed give one page. ``refitted`` are the chosen models,
+    by kind, fitted to all sets (:func:`entourage.comparison.refit_chosen`).
+    """
+    chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
+    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, SetEstimator)}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
@@ -52,9 +47,9 @@ def write_comparison(
             *_curves(fitted, comparison, folder),
             *_influences(fitted, chosen["context"], table, packed, encoder),
             *_profile(comparison, packed, encoder, folder),
-            _settings(comparison, candidates),
+            _settings(comparison),
         ]
-        write_report(path, title, verdict(comparison), sections)
+        write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
 
 
 def _gain(comparison: Comparison, folder: Path) -> Section:
@@ -74,10 +69,10 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
     figure.savefig(folder / "gain.png")
     level = f"{100 * (1 - comparison.level):g} %"
     return Section(
-        "What context is worth",
+        "Context gain",
         "In each outer fold the best model with context and the best without were chosen by inner folds of the "
-        "training part alone; the gain is the mean of what the first does better than the second on the sets of the "
-        f"fold. The line is its {level} interval (paired bootstrap over "
+        "training part alone; the gain is the mean difference of the two on the sets of the "
+        f"fold. The line is its {level} confidence interval (paired bootstrap over "
         f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
         "sign-flip test. Both are widened for what the folds share (Nadeau and Bengio, 2003).",
         pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
@@ -95,16 +90,17 @@ def _models(comparison: Comparison) -> Section:
             text = f"{means[m]:.4f} [{low:.3f}, {high:.3f}]"
             line.append((text, "best") if means[m] == best[m] else text)
         rows.append(line)
-    left_out = "".join(f" {name} was left out: {why}." for name, why in comparison.left_out.items())
+    beside = ""
     if comparison.outside:
-        left_out += (
+        beside = (
             " Accuracy and log-likelihood count the sets in which nothing was chosen; metrics of rankings, of the "
             "order of the objects, leave them out."
         )
     return Section(
         "All models",
-        "Means over the test sets of all folds, with bootstrap intervals. A net called alone is the twin of one that "
-        "sees the context: the same net, shown each object by itself." + left_out,
+        "Means over the test sets of all folds, with bootstrap intervals. A net called ablated is the context-ablated "
+        "control of one that sees the context: the same net and weights, every object in the same fixed context."
+        + beside,
         Table(["model", "kind", *metrics], rows),
     )
 
@@ -234,11 +230,11 @@ def _profile(
     ]
 
 
-def _settings(comparison: Comparison, candidates: dict[str, tuple[SetPredictor, str]]) -> Section:
+def _settings(comparison: Comparison) -> Section:
     rows: list[list[Cell]] = [
-        [name, (" ".join(repr(model).split()), "text")] for name, (model, _) in candidates.items()
+        [name, (" ".join(repr(model).split()), "text")] for name, (model, _) in comparison.candidates.items()
     ]
     rows += [[name, (str(value), "text")] for name, value in comparison.settings.items()]
     rows += [[name, (str(value), "text")] for name, value in comparison.versions.items()]
-    rows.append(["machine", (f"{platform.machine()}, {comparison.seconds:.0f} s", "text")])
+    rows.append(["machine", (platform.machine(), "text")])
     return Section("Settings", table=Table(["what", "value"], rows))

@@ -470,6 +470,10 @@ def compare(
     feature: Feature = None,
     situation: Situation = None,
     ignore: Ignore = None,
+    missing: Missing = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
     metric: Annotated[
@@ -489,7 +493,7 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Say whether context matters in a table, and how much it is worth.
+    """Say whether context matters in a table, and how much.
 
     Models that score each object alone (linear, a net, LambdaMART) and models that see the whole set (FATE, FETA) are
     cross-validated. In each fold the best of either kind is chosen by inner folds, without a look at the fold; the
@@ -500,27 +504,33 @@ def compare(
     from rich.table import Table
 
     from entourage.comparison import compare as run
-    from entourage.comparison import default_candidates, verdict
+    from entourage.comparison import refit_chosen, verdict, warnings_of
     from entourage.report import require_report
 
     if report is not None:
         require_report()
-        check_output(report)
+        check_output(report, table)
     _outside(outside, target_kind)
+    csv = csv_options(sep, decimal, encoding)
     frame, encoder, packed, groups = load_training(
-        table, set_id, target, target_kind, feature, situation, ignore, group, codes=False
+        table,
+        set_id,
+        target,
+        target_kind,
+        feature,
+        situation,
+        ignore,
+        group,
+        missing=missing,
+        csv=csv,
+        codes=False,
     )
     beside = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}.get(target_kind, [])
-    candidates = default_candidates(len(packed.sets), target_kind, outside=outside)
-    for model, _ in candidates.values():
-        if "steps" in model.get_params():
-            model.set_params(device=device, **({} if steps is None else {"steps": steps}))
     usual = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
         line = bar.add_task("comparing", total=None)
         result = run(
             packed.sets,
-            candidates,
             metrics=[*beside, *usual],
             metric=metric,
             kind=target_kind,
@@ -530,14 +540,17 @@ def compare(
             groups=groups,
             level=level,
             workers=workers,
+            steps=steps,
+            device=device,
             random_state=seed,
             on_row=lambda row: bar.update(line, advance=1, total=row["fits"], description=row["candidate"]),
         )
     if report is not None:
         from entourage.comparison_report import write_comparison
 
+        refitted = refit_chosen(result, packed.sets)
         write_comparison(
-            report, result, candidates, frame, packed, encoder, title=f"Does context matter? {table.name}"
+            report, result, refitted, frame, packed, encoder, title=f"Does context matter? {table.name}"
         )
     if as_json:
         typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
@@ -556,9 +569,8 @@ def compare(
             cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
         shown.add_row(model_name, result.kinds[model_name], *cells)
     console.print(shown)
-    for name, why in result.left_out.items():
-        console.print(f"{name} was left out: {why}.")
-    console.print(verdict(result))
+    for sentence in [verdict(result), *warnings_of(result)]:
+        console.print(sentence, soft_wrap=True, markup=False)  # a verdict has brackets
     if report is not None:
         console.print(f"Report: {report}", soft_wrap=True)
 

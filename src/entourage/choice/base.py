@@ -72,11 +72,8 @@ class ChoiceModel(OneChoicePredictor):
         self._check_parameters()
         sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
         of_sets = np.ones(len(sets)) if given is None else given
-        if sets.situation is not None:
-            raise DataError(
-                "Situation features are the same for all objects of a set, and cancel in a linear utility. "
-                "Multiply them with features of the objects (one-hot alternatives, say) and pass those."
-            )
+        given_sets = sets
+        sets = self._objects_alone(sets)
         people = _people(groups, len(sets))
         weights = _weights_of_people(of_sets, people) if self._panel else of_sets
         self._prepare(sets)
@@ -98,7 +95,7 @@ class ChoiceModel(OneChoicePredictor):
             slope, bend, self._start(packed), steps, concave=self._concave, max_iter=self._max_iter
         )
         self.theta_, self.converged_ = peak.theta, peak.converged
-        self._learnt_from(sets)
+        self._learnt_from(given_sets)
         values, slopes = self._contributions(self.theta_, packed, chosen)
         self.log_likelihood_ = float(weights @ values)
         self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
@@ -136,6 +133,15 @@ class ChoiceModel(OneChoicePredictor):
 
     def _check_parameters(self) -> None:
         """Say which parameter of the constructor means nothing."""
+
+    def _objects_alone(self, sets: Sets) -> Sets:
+        """Return sets without features of the situation, or say that there are some."""
+        if sets.situation is None:
+            return sets
+        raise DataError(
+            "Situation features are the same for all objects of a set, and cancel in a linear utility. "
+            "Multiply them with features of the objects (one-hot alternatives, say) and pass those."
+        )
 
     def _prepare(self, sets: Sets) -> None:
         """Note what must be known of the data that are learnt from."""
