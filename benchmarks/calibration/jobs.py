@@ -73,7 +73,9 @@ def rate(flags: Iterable[bool]) -> tuple[float, float, float]:
 def _within(
     simulate: Callable[..., dict[str, Any]], job: dict[str, Any], until: float
 ) -> dict[str, Any] | None:
-    return simulate(**job) if time.monotonic() < until else None  # the clock is the machine's, not the process's
+    return (
+        simulate(**job) if time.monotonic() < until else None
+    )  # the clock is the machine's, not the process's
 
 
 def _one_thread() -> None:
