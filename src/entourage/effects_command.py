@@ -29,7 +29,7 @@ def effects(
         int | None,
         typer.Option(
             min=0,
-            help="Fit the model again to so many resampled tables, for confidence intervals; 0: none. By default 20, "
+            help="Fit the model again to so many resampled tables, for confidence intervals; 0: none. By default 16, "
             "or as many, at least 8, as ten minutes allow.",
         ),
     ] = None,

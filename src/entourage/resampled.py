@@ -4,8 +4,9 @@ What a fitted net shows of context effects differs from the truth in three ways:
 otherwise, another initialisation would have learnt otherwise, and fitting distorts: noise is learnt as context, and
 early stopping shrinks what there is. So the net is fitted again, in three kinds of refits:
 
-- ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. Their
-  spread is that of people and of initialisations.
+- ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. To each
+  draw several nets of their own initialisation are fitted, over which every quantity is averaged: of small nets on
+  small data, initialisations differ more than people do.
 - ``null``: to targets simulated from the context-ablated control (:class:`entourage.nets.alone.Alone`), in which there
   is no context effect. What the net shows there is the reference of quantities that can't be negative.
 - ``known``: to targets simulated from the control with the context of the refits to people added, once and several
@@ -65,7 +66,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], None]
 
 _AT_ONCE = 2**19  # objects in a batch of all members together, so that memory stays bounded
-REFITS, LEAST_REFITS = 20, 8  # to people, where nobody says how many
+REFITS, LEAST_REFITS = 16, 8  # draws of people, where nobody says how many
+INITIALISATIONS = 3  # for each of them
 _TIMED, _TIMED_STEPS = 8, 4  # members and steps by which the time of refits is judged
 _AMPLITUDES = (
     1.0,
@@ -83,14 +85,14 @@ class Refits:
 
     Attributes
     ----------
-    people : fitted to the data with resampled groups
+    people : for each draw of groups, the models fitted to it
     null : fitted to targets simulated from the context-ablated control
     truths : models of known context effects
     known : for each of them, the models fitted to targets simulated from it
     groups : how many groups were resampled
     """
 
-    people: list[Any]
+    people: list[list[Any]]
     null: list[Any]
     truths: list[Any]
     known: list[list[Any]]
@@ -98,24 +100,24 @@ class Refits:
 
     def measure(self, quantities: Callable[[Any], dict[str, float]]) -> dict[str, "Measured"]:
         """Measure some quantities in all refits."""
-        people, null, truths = (
-            [quantities(one) for one in part] for part in (self.people, self.null, self.truths)
+        null, truths = ([quantities(one) for one in part] for part in (self.null, self.truths))
+        people, known = (
+            [[quantities(one) for one in part] for part in parts] for parts in (self.people, self.known)
         )
-        known = [[quantities(one) for one in part] for part in self.known]
         return {
             name: Measured(
-                np.array([found[name] for found in people]),
+                np.array([np.mean([found[name] for found in draw]) for draw in people]),
                 np.array([found[name] for found in null]),
                 np.array([found[name] for found in truths]),
                 np.array([[found[name] for found in part] for part in known]),
             )
-            for name in people[0]
+            for name in null[0]
         }
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A quantity in refits: to people (b,), without context (b,), and in known truths (j,) and their refits (j, k)."""
+    """A quantity in refits: to people (b draws), without context (b,), in known truths (j,) and their refits (j, k)."""
 
     people: Floats
     null: Floats
@@ -146,7 +148,7 @@ def refit_resampled(
     sets: AnySets,
     *,
     groups: ArrayLike | None = None,
-    refits: int = 20,
+    refits: int = 16,
     random_state: int = 0,
     on_progress: Progress | None = None,
 ) -> Refits:
@@ -157,7 +159,8 @@ def refit_resampled(
     model : fitted; a net's estimator, or anything with ``fit(sets, sample_weight=...)``
     sets : with targets
     groups : one label a set, such as who chose; by default each set is its own
-    refits : to people, and as many without context; of each of three known truths half as many
+    refits : draws of groups, to each of which three nets are fitted; as many refits without context, and half as many
+        of each of three known truths
     on_progress : told how many steps are done, of how many at most
 
     Examples
@@ -169,6 +172,8 @@ def refit_resampled(
     >>> found = refit_resampled(model, model.task.sets_of(X, ranks.argmin(1)), refits=3)
     >>> len(found.people), len(found.null), [len(part) for part in found.known]
     (3, 3, [2, 2, 2])
+    >>> len(found.people[0])
+    3
     """
     check_number("refits", refits, least=2, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
@@ -183,14 +188,17 @@ def refit_resampled(
         raise DataError("Resampling needs at least two groups, to tell how they differ; there is one.")
     rng = np.random.default_rng(random_state)
     each = max(2, refits // 2)
-    refit = _Refit(model, given, 2 * refits + len(_AMPLITUDES) * each, on_progress)
+    inits = INITIALISATIONS if isinstance(model, SetEstimator) else 1
+    refit = _Refit(model, given, (inits + 1) * refits + len(_AMPLITUDES) * each, on_progress)
 
     def drawn(count: int) -> NDArray[np.int64]:
         return np.stack([resample_groups(labels, rng) for _ in range(count)])
 
-    people = refit(np.broadcast_to(_targets(given), (refits, len(given.objects))), drawn(refits), rng)
+    own = np.broadcast_to(_targets(given), (inits * refits, len(given.objects)))
+    fitted = refit(own, np.repeat(drawn(refits), inits, axis=0), rng)
+    people = [fitted[begin : begin + inits] for begin in range(0, len(fitted), inits)]
     twin = _context_free_twin(model).fit(given)
-    truths = Amplified.all(twin, people, given, rng)
+    truths = Amplified.all(twin, [draw[0] for draw in people], given, rng)
     generators = [twin] * refits + [truth for truth in truths for _ in range(each)]
     targets = np.stack([simulate_targets(one, given, rng) for one in generators])
     again = refit(targets, drawn(len(generators)), rng)
@@ -222,7 +230,8 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
             run.judges(run.scorer)  # type: ignore[arg-type]
         looks = run.plan.steps / run.plan.evaluate_every
         each = (step * run.plan.steps + looks * (time.perf_counter() - begin)) / _TIMED
-    return lambda refits: each * (2 * refits + len(_AMPLITUDES) * max(2, refits // 2) + 2)
+    inits = INITIALISATIONS if refit.of_net else 1
+    return lambda refits: each * ((inits + 1) * refits + len(_AMPLITUDES) * max(2, refits // 2) + 2)
 
 
 def refits_in(seconds: float, needed: Callable[[int], float]) -> int:
