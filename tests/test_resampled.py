@@ -196,8 +196,10 @@ def test_an_interval_undoes_what_fitting_shrinks():
     assert found.estimate == pytest.approx(1.0, rel=0.1)
     assert (found.reference, found.refits) == pytest.approx((0.1, 0.6))
     low, high = found.interval
-    # t with 2 degrees of freedom is 4.303; the spread is that of a refit and of the mean of the references
-    assert high - low == pytest.approx(2 * 4.303 * 0.01 * np.sqrt(1 + 1 / 3) / 0.5, rel=0.1)
+    # t with 2 degrees of freedom is 4.303; the spread is that of a draw and of the mean of the references
+    half = 4.303 * 0.01 * np.sqrt(1 + 1 / 3)
+    assert low == pytest.approx((0.5 - half) / 0.5, rel=0.1)
+    assert high == pytest.approx((0.5 + half) / 0.5**2, rel=0.15)  # as if it had shrunk twice
     less = Measured(-one.people, -one.null, -one.truths, -known)
     assert calibrated_intervals({"one": less}, signed=True)["one"].interval == pytest.approx((-high, -low))
 
