@@ -33,7 +33,7 @@ from entourage.resampled import (
 from entourage.tabular import fit_table
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
-TINY = {"steps": 20, "device": "cpu", "random_state": 0}
+TINY = {"steps": 8, "device": "cpu", "random_state": 0}
 
 
 class Known:
@@ -211,12 +211,12 @@ def test_what_cannot_be_negative_has_no_interval_below_zero():
 
 
 def test_without_context_intervals_hold_zero():
-    # Three small data sets without context, seven quantities each; of 95 % intervals hardly any may leave 0 out.
+    # Two small data sets without context, seven quantities each; of 95 % intervals hardly any may leave 0 out.
     excluded, widths = [], []
-    for seed in range(3):
+    for seed in range(2):
         sets = choices(seed, n=80)
-        model = small(sets, steps=30, learning_rate=0.01)
-        refits = refit_resampled(model, sets, refits=5, random_state=seed)
+        model = small(sets, steps=25, learning_rate=0.01)
+        refits = refit_resampled(model, sets, refits=4, random_state=seed)
         report = effects_report(model, sets, refits=refits, draws=0)
         natural = natural_effects(
             model, sets, refits=refits, better={"x0": "more", "x1": "more"}, most_triples=100
@@ -343,17 +343,17 @@ def run_command(folder, table, *options):
 
 
 def test_the_command_resamples_people_and_says_so(trips, monkeypatch):
-    result = run_command(trips, "trips.csv", "--group", "who", "--refits", 3, "--json")
+    result = run_command(trips, "trips.csv", "--group", "who", "--refits", 2, "--json")
     found = json.loads(result.stdout)
-    assert "3 refits, for confidence intervals: at most about" in result.stderr
+    assert "2 refits, for confidence intervals: at most about" in result.stderr
     assert (found["groups"], found["no_intervals"]) == (20, None)
     entry = found["iia_violation"]
     assert entry["interval"][0] <= entry["estimate"] <= entry["interval"][1]
     assert entry["reference"] > 0
     assert found["natural_effects"]["extrapolated"] is False
     assert [menu["n"] for menu in found["menus"]] == [30] * 4
-    monkeypatch.setattr("entourage.resampled.REFITS", 3)
-    monkeypatch.setattr("entourage.resampled.LEAST_REFITS", 3)
+    monkeypatch.setattr("entourage.resampled.REFITS", 2)
+    monkeypatch.setattr("entourage.resampled.LEAST_REFITS", 2)
     told = run_command(trips, "trips.csv", "--group", "who").stdout  # as many by default now
     assert "refits to 20 resampled groups" in told
     assert f"95 % CI [{entry['interval'][0]:.4f}, {entry['interval'][1]:.4f}]" in told
