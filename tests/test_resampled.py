@@ -192,7 +192,7 @@ def test_an_interval_undoes_what_fitting_shrinks():
     wiggle = np.array([-0.01, 0.0, 0.01])
     known = 0.1 + np.array([[0.5], [1.0], [2.0]]) + wiggle
     one = Measured(0.6 + wiggle, 0.1 + wiggle, np.array([1.0, 2.0, 4.0]), known)
-    found = calibrated_intervals({"one": one}, signed=False)["one"]
+    found = calibrated_intervals({"one": one}, least=0.0)["one"]
     assert found.estimate == pytest.approx(1.0, rel=0.1)
     assert (found.reference, found.refits) == pytest.approx((0.1, 0.6))
     low, high = found.interval
@@ -201,12 +201,12 @@ def test_an_interval_undoes_what_fitting_shrinks():
     assert low == pytest.approx((0.5 - half) / 0.5, rel=0.1)
     assert high == pytest.approx((0.5 + half) / 0.5**2, rel=0.15)  # as if it had shrunk twice
     less = Measured(-one.people, -one.null, -one.truths, -known)
-    assert calibrated_intervals({"one": less}, signed=True)["one"].interval == pytest.approx((-high, -low))
+    assert calibrated_intervals({"one": less})["one"].interval == pytest.approx((-high, -low))
 
 
 def test_what_cannot_be_negative_has_no_interval_below_zero():
     one = Measured(np.array([0.1, 0.2]), np.array([0.2, 0.3]), np.ones(3), np.tile([1.2, 1.3], (3, 1)))
-    found = calibrated_intervals({"one": one}, signed=False)["one"]
+    found = calibrated_intervals({"one": one}, least=0.0)["one"]
     assert found.estimate == found.interval[0] == 0
 
 

@@ -324,7 +324,13 @@ def effects_report(
     measured = {} if refits is None else refits.measure(lambda one: _means(one, seen))
     entries = {
         name: {"value": float(np.nanmean(values)), "n": int((~np.isnan(values)).sum())}
-        | from_refits({name: measured[name]} if measured else {}, name, level, signed=False)
+        | from_refits(
+            {name: measured[name]} if measured else {},
+            name,
+            level,
+            least=0.0,
+            most=np.inf if name == "iia_violation" else 1.0,
+        )
         for name, values in figures.items()
     }
     strongest = []
@@ -341,6 +347,7 @@ def effects_report(
         "largest": int(seen.sizes.max()),
         "level": level,
         "groups": None if refits is None else refits.groups,
+        "resampled": "sets" if refits is not None and refits.groups == len(given) else "groups",
         **entries,
         "strongest": strongest,
         "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
@@ -354,15 +361,15 @@ def _means(model: Model, sets: Sets) -> dict[str, float]:
     return {name: float(np.nanmean(values)) for name, values in _measure(model, sets)[0].items()}
 
 
-def from_refits(measured: Mapping[str, Measured], name: str, level: float, *, signed: bool) -> dict[str, Any]:
+def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
     """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
 
-    ``measured`` holds all quantities that share its unit.
+    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
     """
     kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
     if name not in measured:
         return dict.fromkeys(kept)
-    found = calibrated_intervals(measured, signed=signed, level=level)[name]
+    found = calibrated_intervals(measured, level=level, **bounds)[name]
     return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}
 
 

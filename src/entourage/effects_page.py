@@ -99,9 +99,9 @@ def refit_words(found: dict[str, Any]) -> str:
     if found.get("groups") is None:
         return found.get("no_intervals") or "No refits, so no confidence intervals."
     return (
-        f"Confidence intervals are from refits to {found['groups']:,} resampled groups, beside refits to simulated "
-        "choices without context (the reference) and with known context effects, by which the estimate is corrected "
-        "for what fitting adds and shrinks."
+        f"Confidence intervals are from refits to {found['groups']:,} resampled {found['resampled']}, beside refits "
+        "to simulated choices without context (the reference) and with known context effects, by which the estimate is "
+        "corrected for what fitting adds and shrinks."
     )
 
 
@@ -165,7 +165,7 @@ def _menus(found: dict[str, Any]) -> Section | None:
     body: list[list[Cell]] = []
     for i, menu in enumerate(menus):
         for share in menu["shares"]:
-            ends = "{:.3f} to {:.3f}".format(*share["interval"])
+            ends = "[{:.3f}, {:.3f}]".format(*share["interval"])
             body.append(
                 [
                     f"{i + 1}",

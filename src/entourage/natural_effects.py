@@ -73,9 +73,7 @@ class NaturalEffects:
             **{
                 name: None
                 if effect is None
-                else effect.to_json()
-                | from_refits(self.refits, name, level, signed=True)
-                | {"sets": self.sets[name]}
+                else effect.to_json() | from_refits(self.refits, name, level) | {"sets": self.sets[name]}
                 for name, effect in self.effects.items()
             },
         }

@@ -7,8 +7,8 @@ early stopping shrinks what there is. So the net is fitted again, in three kinds
 - ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. To each
   draw several nets of their own initialisation are fitted, over which every quantity is averaged: of small nets on
   small data, initialisations differ more than people do.
-- ``null``: to targets simulated from the context-ablated control (:class:`entourage.nets.alone.Alone`), in which there
-  is no context effect. What the net shows there is the reference of quantities that can't be negative.
+- ``null``: to targets simulated from context-ablated controls (:class:`entourage.nets.alone.Alone`; the mean of eight,
+  fitted to resampled groups as well), in which there is no context effect. What the net shows there is the reference of quantities that can't be negative.
 - ``known``: to targets simulated from the control with the context of the refits to people added, once and several
   times over (`Amplified`). Its effects are known; how much of them comes back says how fitting shrinks.
 
@@ -69,6 +69,9 @@ _AT_ONCE = 2**19  # objects in a batch of all members together, so that memory s
 REFITS, LEAST_REFITS = 16, 8  # draws of people, where nobody says how many
 INITIALISATIONS = 3  # for each of them
 _TIMED, _TIMED_STEPS = 8, 4  # members and steps by which the time of refits is judged
+_TWINS = (
+    8  # context-ablated controls, averaged: an overfitted one would simulate choices with too little noise
+)
 _AMPLITUDES = (
     1.0,
     3.0,
@@ -197,8 +200,8 @@ def refit_resampled(
     own = np.broadcast_to(_targets(given), (inits * refits, len(given.objects)))
     fitted = refit(own, np.repeat(drawn(refits), inits, axis=0), rng)
     people = [fitted[begin : begin + inits] for begin in range(0, len(fitted), inits)]
-    twin = _context_free_twin(model).fit(given)
-    truths = Amplified.all(twin, [draw[0] for draw in people], given, rng)
+    twin = _context_free(model, given, np.stack([resample_groups(labels, rng) for _ in range(_TWINS)]), rng)
+    truths = Amplified.all(twin, _Mean([draw[0] for draw in people]), given, rng)
     generators = [twin] * refits + [truth for truth in truths for _ in range(each)]
     targets = np.stack([simulate_targets(one, given, rng) for one in generators])
     again = refit(targets, drawn(len(generators)), rng)
@@ -231,7 +234,7 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
         looks = run.plan.steps / run.plan.evaluate_every
         each = (step * run.plan.steps + looks * (time.perf_counter() - begin)) / _TIMED
     inits = INITIALISATIONS if refit.of_net else 1
-    return lambda refits: each * ((inits + 1) * refits + len(_AMPLITUDES) * max(2, refits // 2) + 2)
+    return lambda refits: each * ((inits + 1) * refits + len(_AMPLITUDES) * max(2, refits // 2) + _TWINS)
 
 
 def refits_in(seconds: float, needed: Callable[[int], float]) -> int:
@@ -294,20 +297,18 @@ def simulate_targets(model: Any, sets: Sets, rng: np.random.Generator) -> Floats
 
 
 class Amplified:
-    """A known truth: a context-free model with the context of others added, ``amplitude`` times over.
+    """A known truth: a context-free model with the context of another added, ``amplitude`` times over.
 
     The context of a model is what its utility of an object in its set has beside the mean of its utility in the
     company of some other sets, the same for all objects.
     """
 
-    def __init__(self, alone: Any, seeing: Sequence[Any], own: dict[bytes, float], amplitude: float) -> None:
+    def __init__(self, alone: Any, seeing: Any, own: dict[bytes, float], amplitude: float) -> None:
         self.alone, self.seeing, self.own, self.amplitude = alone, seeing, own, amplitude
         self.task = alone.task
 
     @classmethod
-    def all(
-        cls, alone: Any, seeing: Sequence[Any], sets: Sets, rng: np.random.Generator
-    ) -> list["Amplified"]:
+    def all(cls, alone: Any, seeing: Any, sets: Sets, rng: np.random.Generator) -> list["Amplified"]:
         """Make one for each amplitude; they know the objects of ``sets``, in any company."""
         owners = np.repeat(np.arange(len(sets)), sets.sizes)
         keys = object_keys(sets)
@@ -315,18 +316,19 @@ class Amplified:
         objects = sets.objects[first][:, None]
         situation = None if sets.situation is None else sets.situation[owners[first]]
         total = np.zeros(len(first))
-        for i in rng.choice(len(sets), min(_COMPANIES, len(sets)), replace=False):
+        companies = rng.choice(len(sets), min(_COMPANIES, len(sets)), replace=False)
+        for i in companies:
             others = sets.objects[sets.offsets[i] : sets.offsets[i + 1] - 1]
             company = np.broadcast_to(others, (len(first), *others.shape))
             joined = Sets.from_array(np.concatenate([objects, company], axis=1), None, situation)
-            scores = np.mean([one.predict_scores(joined) for one in seeing], axis=0)
-            total += scores.reshape(len(first), -1)[:, 0] / _COMPANIES
+            scores = seeing.predict_scores(joined)
+            total += scores.reshape(len(first), -1)[:, 0] / len(companies)
         own = dict(zip(keys[first].tolist(), total.tolist(), strict=True))
         return [cls(alone, seeing, own, amplitude) for amplitude in _AMPLITUDES]
 
     def predict_scores(self, sets: Sets) -> Floats:
         """Return the utility of each object, packed."""
-        seen = np.mean([one.predict_scores(sets) for one in self.seeing], axis=0)
+        seen = self.seeing.predict_scores(sets)
         own = np.array([self.own[key] for key in object_keys(sets).tolist()])
         return np.asarray(self.alone.predict_scores(sets) + self.amplitude * (seen - own), dtype=np.float64)
 
@@ -341,35 +343,59 @@ def object_keys(sets: Sets) -> NDArray[Any]:
 
 
 def plackett_luce_scale(sets: Sets, utilities: Floats) -> float:
-    """Return the factor of utilities by which the rankings are most probable; of ties any order is as good."""
+    """Return the factor of utilities by which choices or rankings are most probable; ties say nothing."""
     targets = _targets(sets)
     spread = float(utilities.std()) or 1.0
+    parts = []
+    for _, rows in sets.by_size():
+        known = ~np.isnan(targets[rows])
+        order = np.argsort(np.where(known, targets[rows], np.inf), axis=1, kind="stable")
+        ranks = np.take_along_axis(np.where(known, targets[rows], np.inf), order, axis=1)
+        better = np.zeros(ranks.shape, dtype=bool)
+        better[:, :-1] = (ranks[:, :-1] < ranks[:, 1:]) & np.isfinite(
+            ranks[:, 1:]
+        )  # than all that come later
+        better[:, 1:] &= ranks[:, :-1] < ranks[:, 1:]  # and not tied with an earlier one
+        ordered = np.take_along_axis(utilities[rows] / spread, order, axis=1)
+        parts.append((np.where(np.isfinite(ranks), ordered, -np.inf), better))
 
     def loss(log_scale: float) -> float:
         total = 0.0
-        for _, rows in sets.by_size():
-            known = ~np.isnan(targets[rows])
-            order = np.argsort(np.where(known, targets[rows], np.inf), axis=1, kind="stable")
-            u = np.take_along_axis(utilities[rows] * (np.exp(log_scale) / spread), order, axis=1)
-            there = np.take_along_axis(known, order, axis=1)
-            u = np.where(there, u, -np.inf)
+        for ordered, better in parts:
+            u = np.exp(log_scale) * ordered
             rest = np.logaddexp.accumulate(u[:, ::-1], axis=1)[:, ::-1]  # of those not yet placed
-            total += float(np.where(there, rest - u, 0.0)[there].sum())
+            total += float((rest[better] - u[better]).sum())
         return total
 
-    with np.errstate(invalid="ignore"):
-        best = minimize_scalar(loss, bounds=(-7.0, 5.0), method="bounded").x
-    return float(np.exp(best) / spread)
+    return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 5.0), method="bounded").x) / spread)
 
 
-def _context_free_twin(model: Any) -> Any:
-    """Return the context-ablated control of a net, unfitted; of other models a net without context."""
+class _Mean:
+    """The mean utilities of several models."""
+
+    def __init__(self, models: Sequence[Any]) -> None:
+        self.models, self.task = models, models[0].task
+
+    def predict_scores(self, sets: Sets) -> Floats:
+        """Return the utility of each object, packed."""
+        return np.asarray(
+            np.mean([one.predict_scores(sets) for one in self.models], axis=0), dtype=np.float64
+        )
+
+
+def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.random.Generator) -> _Mean:
+    """Fit the context-ablated control to resampled groups; of models without a net, a net without context."""
     if isinstance(model, SetEstimator):
-        return _plain(model).set_params(net=Alone(clone(model.net_)))
-    kinds: dict[type, type[SetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
-    kind = kinds.get(type(model.task), Ranker)
-    settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}
-    return kind(ContextFree(width=32), steps=500, random_state=0, **settings)
+        control = copy.copy(model)
+        control.net_ = Alone(clone(model.net_))
+    else:
+        kinds: dict[type, type[SetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
+        settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}
+        control = kinds.get(type(model.task), Ranker)(steps=500, **settings)
+        control.net_ = ContextFree(width=32)
+        control.n_features_in_, control.n_situation_features_in_ = sets.n_features, sets.n_situation_features
+    targets = np.broadcast_to(_targets(sets), (len(counts), len(sets.objects)))
+    return _Mean(_Refit(control, sets, len(counts), None)(targets, counts, rng))
 
 
 def _plain(model: SetEstimator) -> SetEstimator:
@@ -575,7 +601,11 @@ class _ResampledRun(Run):
 
 
 def calibrated_intervals(
-    measured: Mapping[str, Measured], *, signed: bool, level: float = 0.05
+    measured: Mapping[str, Measured],
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    level: float = 0.05,
 ) -> dict[str, Calibrated]:
     r"""Return confidence intervals of quantities of one unit, from what refits show of them.
 
@@ -593,7 +623,7 @@ def calibrated_intervals(
     Parameters
     ----------
     measured : what the refits show, by the names of quantities
-    signed : whether they may be negative
+    least, most : what the quantities can be
     level : what the intervals leave out
     """
     check_number("level", level, above=0, below=1)
@@ -610,7 +640,7 @@ def calibrated_intervals(
             _undone(beside, recovery, bend),
             _undone(beside + half, recovery, bend, times=1 if beside < -half else 2),
         ]
-        low, middle, high = ends if signed else [max(end, 0.0) for end in ends]
+        low, middle, high = (min(max(end, least), most) for end in ends)
         found[name] = Calibrated(
             middle, (low, high), shown, reference, float(np.quantile(one.null, 1 - level))
         )
