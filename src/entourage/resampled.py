@@ -8,7 +8,8 @@ early stopping shrinks what there is. So the net is fitted again, in three kinds
   draw several nets of their own initialisation are fitted, over which every quantity is averaged: of small nets on
   small data, initialisations differ more than people do.
 - ``null``: to targets simulated from context-ablated controls (:class:`entourage.nets.alone.Alone`; the mean of eight,
-  fitted to resampled groups as well), in which there is no context effect. What the net shows there is the reference of quantities that can't be negative.
+  fitted to resampled groups as well), in which there is no context effect. What the net shows there is the reference of
+  quantities that can't be negative.
 - ``known``: to targets simulated from the control with the context of the refits to people added, once and several
   times over (`Amplified`). Its effects are known; how much of them comes back says how fitting shrinks.
 
@@ -69,14 +70,8 @@ _AT_ONCE = 2**19  # objects in a batch of all members together, so that memory s
 REFITS, LEAST_REFITS = 16, 8  # draws of people, where nobody says how many
 INITIALISATIONS = 3  # for each of them
 _TIMED, _TIMED_STEPS = 8, 4  # members and steps by which the time of refits is judged
-_TWINS = (
-    8  # context-ablated controls, averaged: an overfitted one would simulate choices with too little noise
-)
-_AMPLITUDES = (
-    1.0,
-    3.0,
-    9.0,
-)  # of the context in known truths: what early stopping shrank is to be reached, too
+_TWINS = 8  # context-ablated controls, averaged: one that overfits would simulate too little noise
+_AMPLITUDES = (1.0, 3.0, 9.0)  # of the context in known truths, to reach what early stopping shrank
 _COMPANIES = 16  # over which an object's utility is averaged, to see what is its own
 _RECOVERIES = np.geomspace(0.1, 1.0, 25)  # of a large effect; below, an interval would have no end
 _BENDS = np.array([0.0, *np.geomspace(0.01, 10, 31)])  # beside the largest known truth
