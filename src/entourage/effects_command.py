@@ -30,7 +30,7 @@ def effects(
         typer.Option(
             min=0,
             help="Fit the model again to so many resampled tables, for confidence intervals; 0: none. By default 16, "
-            "or as many, at least 8, as ten minutes allow.",
+            "or as many, from 8 on, as ten minutes allow.",
         ),
     ] = None,
     most_sets: Annotated[int, typer.Option(min=1, help="Measure so many sets, drawn at random.")] = 500,
@@ -99,14 +99,14 @@ def effects(
     if help_row is not None and against is not None:
         pair, drawn = _pair(fitted, encoder, packed, help_row, against, map_names, seed)
     again = None
-    without = "--refits 0: no refits, so no confidence intervals."
+    without: str | None = "--refits 0: no refits, so no confidence intervals."
     if not known:
         missing = (
             f"TABLE has no column {encoder.target!r}" if encoder.target else "The model knows of no target"
         )
         without = f"{missing}: no refits, so no confidence intervals."
     elif refits != 0:
-        again = _refits(fitted, packed.sets, groups, refits, seed)
+        again, without = _refits(fitted, packed.sets, groups, refits, seed)
     natural = natural_effects(
         fitted,
         packed.sets,
@@ -128,7 +128,7 @@ def effects(
         random_state=seed,
     )
     found |= {
-        "no_intervals": without if again is None else None,
+        "no_intervals": without,
         "natural_effects": natural.to_json(level),
         "menus": _menus(fitted, packed, level),
         "pair": pair,
@@ -149,28 +149,30 @@ def effects(
         Console().print(f"Report: {report}", soft_wrap=True)
 
 
-def _refits(fitted: Any, sets: Any, groups: Any, refits: int | None, seed: int) -> Any:
-    """Fit a model again, with a bar; say beforehand how long it will take."""
+def _refits(
+    fitted: Any, sets: Any, groups: Any, refits: int | None, seed: int
+) -> tuple[Any, None] | tuple[None, str]:
+    """Fit a model again, with a bar, and say beforehand how long it will take; or return why not."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from entourage.resampled import REFITS, refit_resampled, refits_in, seconds_of_refits
+    from entourage.resampled import LEAST_REFITS, REFITS, refit_resampled, refits_in, seconds_of_refits
 
     console = Console(stderr=True)
     seconds = seconds_of_refits(fitted, sets)
     count = refits_in(_PATIENCE, seconds) if refits is None else max(refits, 2)
-    fewer = (
-        f" {REFITS} would take about {_time(seconds(REFITS))}: --refits {REFITS}."
-        if count < REFITS and not refits
-        else ""
-    )
+    if count == 0:
+        return None, (
+            f"{LEAST_REFITS} refits would take about {_time(seconds(LEAST_REFITS))}, so there are no confidence "
+            f"intervals. Ask for them by --refits {LEAST_REFITS}."
+        )
+    fewer = f" {REFITS}, for narrower ones, about {_time(seconds(REFITS))}." if count < REFITS else ""
     console.print(
-        f"{count} refits, for confidence intervals: at most about {_time(seconds(count))}.{fewer}",
-        soft_wrap=True,
+        f"{count} refits, for confidence intervals: about {_time(seconds(count))}.{fewer}", soft_wrap=True
     )
     columns = (TextColumn("refits"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("refits")
-        return refit_resampled(
+        found = refit_resampled(
             fitted,
             sets,
             groups=groups,
@@ -178,6 +180,7 @@ def _refits(fitted: Any, sets: Any, groups: Any, refits: int | None, seed: int) 
             random_state=seed,
             on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
+    return found, None
 
 
 def _time(seconds: float) -> str:

@@ -71,6 +71,7 @@ REFITS, LEAST_REFITS = 16, 8  # draws of people, where nobody says how many
 INITIALISATIONS = 3  # for each of them
 _TIMED, _TIMED_STEPS = 8, 4  # members and steps by which the time of refits is judged
 _TWINS = 8  # context-ablated controls, averaged: one that overfits would simulate too little noise
+_PATIENCE = 10  # evaluations without a better score after which a refit ends: all wait for the last
 _AMPLITUDES = (1.0, 3.0, 9.0)  # of the context in known truths, to reach what early stopping shrank
 _COMPANIES = 16  # over which an object's utility is averaged, to see what is its own
 _RECOVERIES = np.geomspace(0.1, 1.0, 25)  # of a large effect; below, an interval would have no end
@@ -205,7 +206,7 @@ def refit_resampled(
 
 
 def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
-    """Time a few steps of training; return about how many seconds some refits take at most, early stopping aside."""
+    """Time a few steps of training; return about how many seconds some refits take."""
     given = model.task.check(Sets.of(sets))
     rng = np.random.default_rng(0)
     counts = np.stack([resample_groups(np.arange(len(given)), rng) for _ in range(_TIMED)])
@@ -226,22 +227,32 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
         begin = time.perf_counter()
         if run.judges is not None:
             run.judges(run.scorer)  # type: ignore[arg-type]
-        looks = run.plan.steps / run.plan.evaluate_every
-        each = (step * run.plan.steps + looks * (time.perf_counter() - begin)) / _TIMED
+        steps = _expected_steps(model, run.plan)
+        looks = steps / run.plan.evaluate_every
+        each = (step * steps + looks * (time.perf_counter() - begin)) / _TIMED
     inits = INITIALISATIONS if refit.of_net else 1
     return lambda refits: each * ((inits + 1) * refits + len(_AMPLITUDES) * max(2, refits // 2) + _TWINS)
 
 
+def _expected_steps(model: Any, plan: Plan) -> int:
+    """Return about when a refit ends: when it is twice as far as the model was at its best, and has waited."""
+    scored = [row for row in model.history_ if "score" in row]
+    if plan.patience is None or not scored:
+        return plan.steps
+    best = max(scored, key=lambda row: row["score"])["step"]
+    return int(min(plan.steps, 2 * best + plan.patience * plan.evaluate_every))
+
+
 def refits_in(seconds: float, needed: Callable[[int], float]) -> int:
-    """Return how many refits fit into some seconds: `REFITS` at most, `LEAST_REFITS` at least.
+    """Return how many refits fit into some seconds: `REFITS` at most, and none rather than fewer than `LEAST_REFITS`.
 
     Examples
     --------
-    >>> refits_in(60, lambda refits: 5.0 * refits)
-    12
+    >>> refits_in(60, lambda refits: 5.0 * refits), refits_in(30, lambda refits: 5.0 * refits)
+    (12, 0)
     """
     fitting = [count for count in range(LEAST_REFITS, REFITS + 1) if needed(count) <= seconds]
-    return max(fitting, default=LEAST_REFITS)
+    return max(fitting, default=0)
 
 
 def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -251,7 +262,7 @@ def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDAr
     --------
     >>> counts = resample_groups(np.array([0, 0, 1, 1, 2, 2]), np.random.default_rng(0))
     >>> counts.reshape(3, 2).tolist()
-    [[1, 1], [0, 0], [2, 2]]
+    [[0, 0], [0, 0], [3, 3]]
     """
     count = int(labels.max()) + 1
     while True:  # at least one group must be left to judge by
@@ -396,7 +407,13 @@ def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.ran
 def _plain(model: SetEstimator) -> SetEstimator:
     """Return an unfitted model of the same settings, of one member, that writes and shows nothing."""
     plain: SetEstimator = clone(model).set_params(
-        net=clone(model.net_), members=1, checkpoint=None, verbose=False, compile=False, random_state=0
+        net=clone(model.net_),
+        members=1,
+        checkpoint=None,
+        verbose=False,
+        compile=False,
+        random_state=0,
+        patience=None if model.patience is None else min(model.patience, _PATIENCE),
     )
     return plain
 
