@@ -157,6 +157,8 @@ def _refits(
 
     from entourage.resampled import LEAST_REFITS, REFITS, refit_resampled, refits_in, seconds_of_refits
 
+    if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
+        return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."
     console = Console(stderr=True)
     seconds = seconds_of_refits(fitted, sets)
     count = refits_in(_PATIENCE, seconds) if refits is None else max(refits, 2)

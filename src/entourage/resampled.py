@@ -183,8 +183,6 @@ def refit_resampled(
         )
     given = model.task.check(given)
     labels = np.arange(len(given)) if groups is None else labels_of(groups, len(given))
-    if labels.max() < 1:
-        raise DataError("Resampling needs at least two groups, to tell how they differ; there is one.")
     rng = np.random.default_rng(random_state)
     each = max(2, refits // 2)
     inits = INITIALISATIONS if isinstance(model, SetEstimator) else 1
@@ -196,7 +194,7 @@ def refit_resampled(
     own = np.broadcast_to(_targets(given), (inits * refits, len(given.objects)))
     fitted = refit(own, np.repeat(drawn(refits), inits, axis=0), rng)
     people = [fitted[begin : begin + inits] for begin in range(0, len(fitted), inits)]
-    twin = _context_free(model, given, np.stack([resample_groups(labels, rng) for _ in range(_TWINS)]), rng)
+    twin = _context_free(model, given, drawn(_TWINS), rng)
     truths = Amplified.all(twin, _Mean([draw[0] for draw in people]), given, rng)
     generators = [twin] * refits + [truth for truth in truths for _ in range(each)]
     targets = np.stack([simulate_targets(one, given, rng) for one in generators])
@@ -265,6 +263,8 @@ def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDAr
     [[0, 0], [0, 0], [3, 3]]
     """
     count = int(labels.max()) + 1
+    if count < 2:
+        raise DataError("Resampling needs at least two groups, to tell how they differ; there is one.")
     while True:  # at least one group must be left to judge by
         times = rng.multinomial(count, np.full(count, 1 / count))
         if (times == 0).any():
