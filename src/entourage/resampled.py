@@ -74,7 +74,7 @@ _TWINS = 8  # context-ablated controls, averaged: one that overfits would simula
 _PATIENCE = 10  # evaluations without a better score after which a refit ends: all wait for the last
 _AMPLITUDES = (1.0, 3.0, 9.0)  # of the context in known truths, to reach what early stopping shrank
 _COMPANIES = 16  # over which an object's utility is averaged, to see what is its own
-_RECOVERIES = np.geomspace(0.1, 1.0, 25)  # of a large effect; below, an interval would have no end
+_RECOVERIES = np.geomspace(0.25, 1.0, 25)  # of a large effect; below, an interval would hardly end
 _BENDS = np.array([0.0, *np.geomspace(0.01, 10, 31)])  # beside the largest known truth
 
 
