@@ -52,7 +52,7 @@ def run_jobs(
             if found is None:
                 continue
             row = waiting[future] | found
-            done[_key(row, row)] = row
+            done[_key(row, waiting[future])] = row
             with path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             if count % max(1, len(todo) // 20) == 0:
