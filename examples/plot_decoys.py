@@ -14,7 +14,7 @@ from entourage.choice import MultinomialLogit
 from entourage.decoys import best_decoy
 from entourage.effects import effects_report
 from entourage.effects_plots import draw_context_test, draw_decoys
-from entourage.likelihood_ratio import context_test
+from entourage.context_test import context_test
 from entourage.natural_effects import natural_effects
 
 rng = np.random.default_rng(0)

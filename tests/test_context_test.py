@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import kstest
 
 from entourage.errors import DataError, ParameterError
-from entourage.likelihood_ratio import context_test
+from entourage.context_test import context_test
 from entourage.sets import Sets
 
 RNG = np.random.default_rng(0)

@@ -1,15 +1,18 @@
-"""What company does to a fitted model: who moves whom, which orders turn, what is violated.
+"""Context effects of a fitted model: pairwise influence, preference reversals, IIA and regularity violations.
 
-Everything here asks a model only for the utilities of sets, and looks at what becomes of them when an
-object is left out; what comes in is the business of :mod:`entourage.decoys`. Utilities mean something up to
-a shift of the whole set, so only differences within a set are looked at. A context-free model has no
-influence, turns no order and violates nothing: all figures are exactly 0, since changes within rounding
-are taken for none.
+Everything here asks a model only for the utilities of sets, with all alternatives and with one removed; adding one is
+the business of :mod:`entourage.decoys`. Utilities mean something up to a shift of the whole set, so only differences
+within a set count. A context-free model has no influence, reverses no preference and violates nothing: all figures are
+exactly 0, since changes within rounding are taken for none.
+
+Any other model that was fitted to data has figures above 0, even where people choose without context, since it learns
+noise as well. :func:`effects_report` with ``refits`` (:mod:`entourage.resampled`) gives confidence intervals that take
+that into account.
 
 :func:`context_test` asks the choices themselves, without a model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -19,8 +22,9 @@ from scipy.special import expit
 
 from entourage.errors import DataError, ShapeError, check_number
 from entourage.intervals import bootstrap_interval, labels_of
-from entourage.likelihood_ratio import ContextTest, context_test
+from entourage.context_test import ContextTest, context_test
 from entourage.predictor import without_each
+from entourage.resampled import Measured, Refits, calibrated_intervals
 from entourage.sets import AnySets, Seed, Sets
 from entourage.tasks import SubsetChoice
 
@@ -31,6 +35,7 @@ __all__ = [
     "Regularity",
     "context_test",
     "effects_report",
+    "from_refits",
     "iia_violation",
     "influence_matrix",
     "of_three",
@@ -56,7 +61,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over sets, with its bootstrap interval.
+    """A mean over sets, with its bootstrap interval over sets, of one model as it is.
+
+    That interval is about other sets and the same model. For one about other people, to whom another model would have
+    been fitted, see :func:`entourage.resampled.refit_resampled`.
 
     Attributes
     ----------
@@ -110,7 +118,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Regularity:
-    """Where an object is chosen the more for one that joins: how often, and by how much probability."""
+    """Violations of regularity: how often, and by how much, adding an alternative raises another's probability."""
 
     rate: Estimate
     amount: Estimate
@@ -149,7 +157,7 @@ def influence_matrix(model: Model, sets: AnySets) -> Floats:
 
 
 def reversal_rate(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
-    """Return how often a pair changes its order when a third object leaves: the share of all (pair, third).
+    """Return the preference-reversal rate when one alternative is removed: the share of all (pair, third).
 
     Sets of fewer than three objects say nothing. ``groups``: one label a set, for dependent sets.
     """
@@ -166,7 +174,7 @@ def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = Non
 
 
 def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Regularity:
-    """Return how often, and by how much, an object is chosen with more probability for another that joins.
+    """Return how often, and by how much, adding an alternative raises the probability of another.
 
     Probabilities are the softmax of utilities, with the option of nothing where the model has one; for
     `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (who was there, who joined), ``amount`` the mean
@@ -272,28 +280,34 @@ def effects_report(
     sets: AnySets,
     *,
     groups: ArrayLike | None = None,
+    refits: Refits | None = None,
     most_sets: int = 500,
     level: float = 0.05,
     draws: int = 199,
     random_state: int = 0,
 ) -> dict[str, Any]:
-    """Return what company does to a model on these sets, ready for JSON.
+    """Return the context effects of a model on these sets, ready for JSON.
 
     Parameters
     ----------
-    groups : one label a set; sets of one label are resampled together
-    most_sets : look at so many sets, drawn at random, for the figures of the model
+    groups : one label a set, such as who chose: for the test of the choices themselves. Those of the intervals are
+        given to :func:`entourage.resampled.refit_resampled`
+    refits : of the model, for confidence intervals; without them there are none
+    most_sets : measure so many sets, drawn at random
     level : what the intervals leave out
     draws : of the test of the choices themselves (or the first places of rankings), on all sets; 0 for no test
     random_state : seeds both
 
     Returns
     -------
-    dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount" (value, interval, n each);
-    "strongest", the objects that move the others most; "matrix", the influences in the set of the first of them,
-    where it is not too large; "context_test", None where there are no targets or no draws, with "left_out", how many
-    sets took no part because they have "one_object", because "nothing" was chosen or ranked in them, or because
-    "several" were chosen or share the first place. A test that can't be done says why, in "failed".
+    dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount", each with the "value" of the
+    model, "n" sets, and from refits (None without) "refits", their mean, "reference", their mean where there is no
+    context effect, "reference_quantile", "estimate", what that comes to in the population, and its "interval";
+    "groups", how many were resampled; "strongest", the objects that move the others most; "matrix", the influences in
+    the set of the first of them, where it is not too large; "context_test", None where there are no targets or no
+    draws, with "left_out", how many sets took no part because they have "one_object", because "nothing" was chosen or
+    ranked in them, or because "several" were chosen or share the first place. A test that can't be done says why, in
+    "failed".
     """
     check_number("most_sets", most_sets, least=1, whole=True)
     check_number("level", level, above=0, below=1)
@@ -306,7 +320,19 @@ def effects_report(
         telling = telling[np.sort(drawn)]
     seen = given[telling]
     figures, pull = _measure(model, seen)
-    labels = None if groups is None else labels_of(groups, len(given))[telling]
+    labels = None if groups is None else labels_of(groups, len(given))
+    measured = {} if refits is None else refits.measure(lambda one: _means(one, seen))
+    entries = {
+        name: {"value": float(np.nanmean(values)), "n": int((~np.isnan(values)).sum())}
+        | from_refits(
+            {name: measured[name]} if measured else {},
+            name,
+            level,
+            least=0.0,
+            most=np.inf if name == "iia_violation" else 1.0,
+        )
+        for name, values in figures.items()
+    }
     strongest = []
     for row in np.argsort(-pull, kind="stable")[:_SHOWN]:
         i = int(np.searchsorted(seen.offsets, row, side="right")) - 1
@@ -320,15 +346,35 @@ def effects_report(
         "smallest": int(seen.sizes.min()),
         "largest": int(seen.sizes.max()),
         "level": level,
-        **{name: Estimate(values, labels).to_json(level) for name, values in figures.items()},
+        "groups": None if refits is None else refits.groups,
+        "resampled": "sets" if refits is not None and refits.groups == len(given) else "groups",
+        **entries,
         "strongest": strongest,
         "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
-        "context_test": None if given.targets is None or draws == 0 else _tested(given, draws, random_state),
+        "context_test": None
+        if given.targets is None or draws == 0
+        else _tested(given, labels, draws, random_state),
     }
 
 
-def _choices(sets: Sets) -> tuple[Sets | None, dict[str, int]]:
-    """Return the sets in which one object was chosen or came first, if any, and how many others there are, and why."""
+def _means(model: Model, sets: Sets) -> dict[str, float]:
+    return {name: float(np.nanmean(values)) for name, values in _measure(model, sets)[0].items()}
+
+
+def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
+    """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
+
+    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
+    """
+    kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
+    if name not in measured:
+        return dict.fromkeys(kept)
+    found = calibrated_intervals(measured, level=level, **bounds)[name]
+    return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}
+
+
+def _choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:
+    """Return the sets with 0 for who was chosen or came first, in which of them that is one, and why not in others."""
     starts = sets.offsets[:-1]
     targets: Floats = sets.targets  # type: ignore[assignment]
     known = targets >= 0  # NaN and -1: not ranked
@@ -346,18 +392,22 @@ def _choices(sets: Sets) -> tuple[Sets | None, dict[str, int]]:
         "several": int((several & ~nothing & ~single).sum()),
     }
     telling = ~(single | nothing | several)
-    kept = sets.with_targets(np.where(first, 0.0, 1.0))[telling] if telling.any() else None
-    return kept, {reason: count for reason, count in left_out.items() if count}
+    chosen = sets.with_targets(np.where(first, 0.0, 1.0))
+    return chosen, telling, {reason: count for reason, count in left_out.items() if count}
 
 
-def _tested(sets: Sets, draws: int, random_state: int) -> dict[str, Any]:
-    kept, left_out = _choices(sets)
+def _tested(sets: Sets, groups: Index | None, draws: int, random_state: int) -> dict[str, Any]:
+    chosen, telling, left_out = _choices(sets)
+    options: dict[str, Any] = {"draws": draws, "random_state": random_state}
+    if groups is not None:
+        options["groups"] = groups[telling]
     try:
-        if kept is None:
+        if not telling.any():
             raise DataError(
                 "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
             )
-        found = dict(vars(context_test(kept, draws=draws, random_state=random_state)))
+        found = dict(vars(context_test(chosen[telling], **options)))
+        found["assumptions"] = list(found["assumptions"])
     except DataError as error:
         found = {"failed": str(error)}
     return found | {"left_out": left_out}

@@ -1,6 +1,7 @@
 """The command ``entourage effects``; see :mod:`entourage.cli`."""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,26 @@ from entourage.table_commands import AsJson, Device, ModelPath, Seed, TablePath
 
 __all__ = ["effects"]
 
+_PATIENCE = 600.0  # seconds that refits may take unless their number is given
+_MENUS_TOLD = 2  # choice sets that repeat, in the terminal
+
 
 def effects(
     model: ModelPath,
     table: TablePath,
-    most_sets: Annotated[int, typer.Option(min=1, help="Look at so many sets, drawn at random.")] = 500,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="A column, such as a person, whose sets are resampled together."),
+    ] = None,
+    refits: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Fit the model again to so many resampled tables, for confidence intervals; 0: none. By default 16, "
+            "or as many, from 8 on, as ten minutes allow.",
+        ),
+    ] = None,
+    most_sets: Annotated[int, typer.Option(min=1, help="Measure so many sets, drawn at random.")] = 500,
     draws: Annotated[
         int, typer.Option(min=0, help="Of the test for context in the choices themselves; 0: no test.")
     ] = 199,
@@ -48,18 +64,19 @@ def effects(
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Say what company does to a model: whose presence moves whom, and how far from independence it is.
+    """Report context effects: pairwise influence, preference reversals, IIA and regularity violations.
 
-    How often a pair turns round when a third object leaves, by how much log-odds move (independence of irrelevant
-    alternatives), how often an object is chosen more because another joins (regularity), and attraction, compromise
-    and similarity among the objects of the table, each with an interval. Where the table has its target, also a test
-    of the choices themselves, without the model. Of two rows, also which objects of the table would help the first
-    against the second. Example:
+    And attraction, compromise and similarity among the alternatives of the table. Where the table has its target, the
+    model is fitted again to resampled groups (a person's sets, with --group), and to choices simulated without context
+    and with known context effects: for confidence intervals about people, and a reference for what a net shows where
+    there is no context. Also a test of the choices themselves, without the model, and the raw shares of choice sets
+    that repeat. Of two rows, also which objects of the table would help the first against the second. Example:
 
-    entourage effects trips.entourage trips.csv --less-is-better price --help-row 3 --against 5
+    entourage effects trips.entourage trips.csv --group person --less-is-better price --help-row 3 --against 5
     """
     from entourage import load
     from entourage.data.table_files import read_table
+    from entourage.data.tables import groups_of
     from entourage.effects import effects_report
     from entourage.effects_page import write_effects
     from entourage.natural_effects import natural_effects
@@ -77,9 +94,19 @@ def effects(
     frame = read_table(table)
     known = encoder.target is not None and encoder.target in arrow_columns(frame)
     packed = encoder(frame, with_target=known)
+    groups = None if group is None else groups_of(frame, packed, group)
     pair, drawn = None, None
     if help_row is not None and against is not None:
         pair, drawn = _pair(fitted, encoder, packed, help_row, against, map_names, seed)
+    again = None
+    without: str | None = "--refits 0: no refits, so no confidence intervals."
+    if not known:
+        missing = (
+            f"TABLE has no column {encoder.target!r}" if encoder.target else "The model knows of no target"
+        )
+        without = f"{missing}: no refits, so no confidence intervals."
+    elif refits != 0:
+        again, without = _refits(fitted, packed.sets, groups, refits, seed)
     natural = natural_effects(
         fitted,
         packed.sets,
@@ -87,19 +114,32 @@ def effects(
         ordered=ordered_features(encoder),
         marks=marks_of_missing(encoder),
         better=better,
+        refits=again,
         random_state=seed,
     )
     found = effects_report(
-        fitted, packed.sets, most_sets=most_sets, draws=draws, level=level, random_state=seed
+        fitted,
+        packed.sets,
+        groups=groups,
+        refits=again,
+        most_sets=most_sets,
+        draws=draws,
+        level=level,
+        random_state=seed,
     )
-    found |= {"natural_effects": natural.to_json(level), "pair": pair}
+    found |= {
+        "no_intervals": without,
+        "natural_effects": natural.to_json(level),
+        "menus": _menus(fitted, packed, level),
+        "pair": pair,
+    }
     if report is not None:
         figure = None
         if drawn is not None:
             from entourage.effects_plots import draw_decoys
 
             figure = draw_decoys(fitted, **drawn)
-        write_effects(report, found, title=f"What company does: {model.name} on {table.name}", decoys=figure)
+        write_effects(report, found, title=f"Context effects: {model.name} on {table.name}", decoys=figure)
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -107,6 +147,67 @@ def effects(
         Console().print(line, soft_wrap=True, markup=False)
     if report is not None:
         Console().print(f"Report: {report}", soft_wrap=True)
+
+
+def _refits(
+    fitted: Any, sets: Any, groups: Any, refits: int | None, seed: int
+) -> tuple[Any, None] | tuple[None, str]:
+    """Fit a model again, with a bar, and say beforehand how long it will take; or return why not."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from entourage.resampled import LEAST_REFITS, REFITS, refit_resampled, refits_in, seconds_of_refits
+
+    if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
+        return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."
+    console = Console(stderr=True)
+    seconds = seconds_of_refits(fitted, sets)
+    count = refits_in(_PATIENCE, seconds) if refits is None else max(refits, 2)
+    if count == 0:
+        return None, (
+            f"{LEAST_REFITS} refits would take about {_time(seconds(LEAST_REFITS))}, so there are no confidence "
+            f"intervals. Ask for them by --refits {LEAST_REFITS}."
+        )
+    fewer = f" {REFITS}, for narrower ones, about {_time(seconds(REFITS))}." if count < REFITS else ""
+    console.print(
+        f"{count} refits, for confidence intervals: about {_time(seconds(count))}.{fewer}", soft_wrap=True
+    )
+    columns = (TextColumn("refits"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("refits")
+        found = refit_resampled(
+            fitted,
+            sets,
+            groups=groups,
+            refits=count,
+            random_state=seed,
+            on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    return found, None
+
+
+def _time(seconds: float) -> str:
+    """Return a duration in words.
+
+    Examples
+    --------
+    >>> _time(7.2), _time(150)
+    ('8 seconds', '3 minutes')
+    """
+    return f"{max(1, math.ceil(seconds))} seconds" if seconds < 100 else f"{math.ceil(seconds / 60)} minutes"
+
+
+def _menus(fitted: Any, packed: Any, level: float) -> list[dict[str, Any]]:
+    """Return the choice sets that repeat, their alternatives named by a row of the table."""
+    from entourage.menus import repeated_menus
+
+    menus = [menu.to_json() for menu in repeated_menus(fitted, packed.sets, level=level)]
+    for menu in menus:
+        for share in menu["shares"]:
+            place = share.pop("place")
+            share["row"] = None if place is None else int(packed.order[place])
+            copies = f" ({share['copies']} copies)" if share["copies"] > 1 else ""
+            share["name"] = "nothing" if place is None else f"row {share['row']}{copies}"
+    return menus
 
 
 def _check_pair(help_row: int | None, against: int | None, map_names: list[str] | None) -> None:
@@ -216,25 +317,44 @@ def _mapped(
 
 def _effect_lines(found: dict[str, Any]) -> list[str]:
     """Say in lines of text what the command found."""
-    from entourage.effects_page import EFFECTS, directions, interval, left_out, pair_words
+    from entourage.effects_page import (
+        EFFECTS,
+        directions,
+        extrapolation,
+        interval,
+        left_out,
+        menu_lines,
+        pair_words,
+        refit_words,
+    )
 
-    lines = [f"{found['sets_seen']:,} of {found['sets']:,} sets"]
-    lines += [
-        f"{words}: {found[name]['value']:.4f}, {interval(found[name])}" for name, words in EFFECTS.items()
-    ]
+    level = f"{100 * (1 - found['level']):g} % CI"
+
+    def numbers(entry: dict[str, Any], shape: str) -> str:
+        if entry["interval"] is None:
+            return shape.format(entry["value"])
+        shown = [shape.format(entry[key]) for key in ("value", "refits", "reference", "estimate")]
+        return (
+            "{} (refits {}, without context {}); estimate {}".format(*shown) + f", {level} {interval(entry)}"
+        )
+
+    lines = [f"{found['sets_seen']:,} of {found['sets']:,} sets. {refit_words(found)}"]
+    lines += [f"{words}: {numbers(found[name], '{:.4f}')}" for name, words in EFFECTS.items()]
     natural = found["natural_effects"]
     if natural["failed"] is None:
-        lines.append(f"What C does to the log-odds of A against B. {directions(natural)}")
+        lines.append(f"Shift of the log-odds of A against B when C is added. {directions(natural)}")
         for name in ("attraction", "compromise", "similarity"):
             entry = natural[name]
             lines.append(
-                f"{name}: no case in the sets that were looked at"
+                f"{name}: no case in the sets that were measured"
                 if entry is None
-                else f"{name}: {entry['value']:+.4f}, {interval(entry)}; {entry['n']:,} triples of "
-                f"{entry['sets']:,} sets"
+                else f"{name}: {numbers(entry, '{:+.4f}')}; {entry['n']:,} triples of {entry['sets']:,} sets"
             )
+        if natural["extrapolated"]:
+            lines.append(extrapolation(natural).strip())
     else:
         lines.append(natural["failed"])
+    lines += menu_lines(found["menus"][:_MENUS_TOLD])
     pair = found["pair"]
     if pair is not None:
         lines.append(pair_words(pair))

@@ -7,14 +7,23 @@ from typing import Any
 from entourage.effects_plots import draw_context_test, draw_effects, draw_influence, draw_natural_effects
 from entourage.report import Cell, Section, Table, write_report
 
-__all__ = ["EFFECTS", "directions", "interval", "left_out", "pair_words", "write_effects"]
+__all__ = [
+    "EFFECTS",
+    "directions",
+    "interval",
+    "left_out",
+    "menu_lines",
+    "pair_words",
+    "refit_words",
+    "write_effects",
+]
 
 #: What the figures of `entourage.effects.effects_report` are called.
 EFFECTS = {
-    "reversal_rate": "a pair turns round when a third object leaves",
-    "iia_violation": "log-odds of a pair change by, when a third object leaves",
-    "regularity_rate": "an object is chosen more because another joins",
-    "regularity_amount": "and by so much probability, on average",
+    "reversal_rate": "preference-reversal rate when one alternative is removed",
+    "iia_violation": "IIA violation: mean absolute change of a pair's log-odds when a third alternative is removed",
+    "regularity_rate": "regularity violations: how often adding an alternative raises the probability of another",
+    "regularity_amount": "regularity violations: mean increase of probability, 0 where there is none",
 }
 
 _LEFT_OUT = {  # why a set says nothing to the test of choices
@@ -34,8 +43,8 @@ _CASES = {  # what A, B and C are to be a case of an effect
 def write_effects(path: Path, found: dict[str, Any], *, title: str, decoys: Any = None) -> None:
     """Write what the command found as a page of its own; ``decoys`` is the figure of a pair's decoys, if any.
 
-    ``found`` is what `entourage.effects.effects_report` returns, with "natural_effects" and "pair" where these were
-    asked for.
+    ``found`` is what `entourage.effects.effects_report` returns, with "natural_effects", "menus", "no_intervals" (why
+    there are none) and "pair" where these were asked for.
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -43,6 +52,7 @@ def write_effects(path: Path, found: dict[str, Any], *, title: str, decoys: Any 
             _independence(found, place),
             _influence(found, place),
             _natural(found, place),
+            _menus(found),
             _pair(found, place, decoys),
             _choices(found, place),
         ]
@@ -56,14 +66,42 @@ def _picture(figure: Any, path: Path, caption: str) -> tuple[Path, str]:
 
 
 def _independence(found: dict[str, Any], folder: Path) -> Section:
-    body: list[list[Cell]] = []
-    for name, words in EFFECTS.items():
-        body.append([words, f"{found[name]['value']:.4f}", interval(found[name])])
+    body: list[list[Cell]] = [
+        [words, *_refit_cells(found[name], "{:.4f}")] for name, words in EFFECTS.items()
+    ]
     return Section(
-        "How far from independence",
-        "A model that scores each object alone has 0 everywhere. Intervals are over sets.",
-        Table(["", "", f"{100 * (1 - found['level']):g} % interval"], body),
-        [_picture(draw_effects(found), folder / "effects.png", "The figures with their intervals.")],
+        "Preference reversals, IIA and regularity",
+        "A model that scores each alternative by itself has 0 everywhere; a fitted net has more even where people "
+        f"choose without context, since it learns noise as well. {refit_words(found)}",
+        Table(["", *_refit_header(found)], body),
+        [
+            _picture(
+                draw_effects(found),
+                folder / "effects.png",
+                "Values, references (open) and confidence intervals.",
+            )
+        ],
+    )
+
+
+def _refit_header(found: dict[str, Any]) -> list[str]:
+    level = f"{100 * (1 - found['level']):g} % CI"
+    return ["this model", "refits", "refits without context", "estimate", level]
+
+
+def _refit_cells(entry: dict[str, Any], shape: str) -> list[str]:
+    numbers = [entry["value"], entry["refits"], entry["reference"], entry["estimate"]]
+    return ["–" if number is None else shape.format(number) for number in numbers] + [interval(entry)]
+
+
+def refit_words(found: dict[str, Any]) -> str:
+    """Return what the intervals are, or why there are none."""
+    if found.get("groups") is None:
+        return found.get("no_intervals") or "No refits, so no confidence intervals."
+    return (
+        f"Confidence intervals are from refits to {found['groups']:,} resampled {found['resampled']}, beside refits "
+        "to simulated choices without context (the reference) and with known context effects, by which the estimate is "
+        "corrected for what fitting adds and shrinks."
     )
 
 
@@ -74,9 +112,9 @@ def _influence(found: dict[str, Any], folder: Path) -> Section | None:
     strongest = found["strongest"][0]
     caption = "How the object of the column moves that of the row."
     return Section(
-        "Who moves whom",
+        "Pairwise influence",
         f"Set {strongest['set']}, in which object {strongest['place']} moves the others more than any "
-        "other object of the sets that were looked at.",
+        "other object of the sets that were measured.",
         pictures=[_picture(draw_influence(matrix), folder / "influence.png", caption)],
     )
 
@@ -91,27 +129,74 @@ def _natural(found: dict[str, Any], folder: Path) -> Section | None:
     body: list[list[Cell]] = []
     for name, words in _CASES.items():
         entry = natural[name]
-        cells = ["no case", "", "", "", ""] if entry is None else _natural_cells(entry)
+        cells = ["no case", *[""] * 7] if entry is None else _natural_cells(entry)
         body.append([f"{name}: {words}", *cells])
     pictures = []
     if any(natural[name] for name in _CASES):
-        caption = "The shifts with their intervals; above 0 is the direction of the literature."
+        caption = "Estimates with their confidence intervals; above 0 is the direction of the literature."
         pictures = [_picture(draw_natural_effects(natural), folder / "natural.png", caption)]
-    header = ["", "shift", f"{100 * (1 - found['level']):g} % interval", "probability", "triples", "sets"]
+    header = ["", *_refit_header(found), "probability", "triples", "sets"]
     return Section(
         title,
-        "By how much the log-odds of A against B rise when C joins them, over triples that stand together in a set; "
-        f"triples of one set are resampled together. {directions(natural)} The model is asked for sets of two and of "
-        "three: one that has never seen sets as small may be off in them, and these figures with it. Log-odds are "
-        "differences of utilities; those of a ranker have no scale of their own.",
+        "By how much the log-odds of A against B rise when C is added, over triples that stand together in a set. "
+        f"{directions(natural)} {extrapolation(natural)}Log-odds are differences of utilities; those of a ranker have "
+        "no scale of their own.",
         Table(header, body),
         pictures,
     )
 
 
+def extrapolation(natural: dict[str, Any]) -> str:
+    """Return a sentence, before a space, on sets that are smaller than any the table has; "" where there are pairs."""
+    if not natural["extrapolated"]:
+        return ""
+    return "The table has no sets of two: the model extrapolates to them, which the intervals don't take into account. "
+
+
 def _natural_cells(entry: dict[str, Any]) -> list[str]:
     probability = f"{entry['before']:.3f} to {entry['after']:.3f}"
-    return [f"{entry['value']:+.4f}", interval(entry), probability, f"{entry['n']:,}", f"{entry['sets']:,}"]
+    return [*_refit_cells(entry, "{:+.4f}"), probability, f"{entry['n']:,}", f"{entry['sets']:,}"]
+
+
+def _menus(found: dict[str, Any]) -> Section | None:
+    menus = found.get("menus")
+    if not menus:
+        return None
+    body: list[list[Cell]] = []
+    for i, menu in enumerate(menus):
+        for share in menu["shares"]:
+            ends = "[{:.3f}, {:.3f}]".format(*share["interval"])
+            body.append(
+                [
+                    f"{i + 1}",
+                    f"{menu['n']:,}",
+                    share["name"],
+                    f"{share['share']:.3f}",
+                    ends,
+                    f"{share['model']:.3f}",
+                ]
+            )
+    level = f"{100 * (1 - found['level']):g} % CI"
+    return Section(
+        "Choice sets that repeat",
+        "The raw share in which each alternative was chosen (or came first) from the sets that were offered most "
+        "often, beside the model's mean probability. Wilson intervals, which take the choices for independent.",
+        Table(["choice set", "offered", "alternative", "share", level, "model"], body),
+    )
+
+
+def menu_lines(menus: list[dict[str, Any]]) -> list[str]:
+    """Say in lines of text what was chosen from the sets that repeat, and what the model says."""
+    return [
+        f"offered {menu['n']:,} times: "
+        + "; ".join(
+            "{} {:.3f} [{:.3f}, {:.3f}], model {:.3f}".format(
+                share["name"], share["share"], *share["interval"], share["model"]
+            )
+            for share in menu["shares"]
+        )
+        for menu in menus
+    ]
 
 
 def _pair(found: dict[str, Any], folder: Path, decoys: Any) -> Section | None:
@@ -132,8 +217,8 @@ def _pair(found: dict[str, Any], folder: Path, decoys: Any) -> Section | None:
     header = ["third object", "shift of the log-odds", "probability before", "after"]
     caption = (
         f"A is row {pair['row']}, B row {pair['against']}. C is half way between them in other numbers, and has the "
-        "categories of A. It changes nothing on a dashed line; A and B turn round on a solid one; a star is the best "
-        "place."
+        "categories of A. It changes nothing on a dashed line; the preference between A and B reverses on a solid one; "
+        "a star is the best place."
     )
     return Section(
         f"What helps row {pair['row']} against row {pair['against']}",
@@ -148,7 +233,7 @@ def _choices(found: dict[str, Any], folder: Path) -> Section | None:
     if tested is None:
         return None
     text = tested.get("failed") or (
-        f"Without the model: does the company enter the choices? Likelihood ratio {tested['statistic']:.1f} on "
+        f"Without the model: do choices depend on the rest of the set? Likelihood ratio {tested['statistic']:.1f} on "
         f"{tested['degrees']} degrees of freedom, p = {tested['p_value']:.3g} by simulation from the model "
         f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices."
     )
@@ -187,8 +272,8 @@ def pair_words(pair: dict[str, Any]) -> str:
 
 
 def interval(entry: dict[str, Any]) -> str:
-    """Return an interval in words; one set alone has none."""
-    return "–" if entry["interval"] is None else "{:.4f} to {:.4f}".format(*entry["interval"])
+    """Return a confidence interval; a dash without refits."""
+    return "–" if entry["interval"] is None else "[{:.4f}, {:.4f}]".format(*entry["interval"])
 
 
 def left_out(tested: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of what company does: who moves whom, the figures with their intervals, where a decoy helps."""
+"""Pictures of context effects: pairwise influence, the figures with their intervals, where a decoy helps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,10 +17,10 @@ Figure: TypeAlias = Any  # of matplotlib, which is imported only when something 
 INK = "#1c2430"
 MARK = "#b3261e"
 _BARS = {  # figures of a report, in shares or in utilities
-    "reversal_rate": ("orders turned", "share"),
-    "regularity_rate": ("regularity violated: how often", "share"),
-    "regularity_amount": ("by how much", "share"),
-    "iia_violation": ("log-odds moved (IIA)", "utility"),
+    "reversal_rate": ("preference reversals", "share"),
+    "regularity_rate": ("regularity violations: rate", "share"),
+    "regularity_amount": ("regularity violations: amount", "share"),
+    "iia_violation": ("IIA violation", "utility"),
 }
 
 
@@ -54,7 +54,9 @@ def draw_influence(matrix: ArrayLike, names: Sequence[str] | None = None) -> Fig
 
 
 def draw_effects(report: Mapping[str, Any]) -> Figure:
-    """Draw the figures of :func:`entourage.effects.effects_report` with their intervals."""
+    """Draw the figures of :func:`entourage.effects.effects_report`: a bar for the model, a circle for what the same net
+    shows without context, a point and a line for the estimate and its confidence interval.
+    """  # noqa: D205
     from matplotlib.figure import Figure
 
     missing = [name for name in _BARS if name not in report]
@@ -66,11 +68,14 @@ def draw_effects(report: Mapping[str, Any]) -> Figure:
     for axis, (unit, label) in zip(axes, units.items(), strict=True):
         mine = [name for name, (_, its) in _BARS.items() if its == unit][::-1]
         for place, name in enumerate(mine):
-            value, ends = report[name]["value"], report[name]["interval"]
-            axis.barh(place, value, height=0.55, color=MARK, alpha=0.55)
+            entry = report[name]
+            value, ends = entry["value"], entry["interval"]
+            axis.barh(place, value, height=0.55, color=MARK, alpha=0.35)
             if ends is not None:
                 axis.plot(ends, [place, place], color=INK, linewidth=2, solid_capstyle="round")
-            where = value if ends is None else max(value, ends[1])
+                axis.scatter(entry["estimate"], place, s=36, color=INK, zorder=3)
+                axis.scatter(entry["reference"], place, s=46, facecolor="white", edgecolor=MARK, zorder=4)
+            where = value if ends is None else max(value, ends[1], entry["reference"])
             axis.annotate(
                 f"{value:.3f}", (where, place), xytext=(6, 0), textcoords="offset points", va="center"
             )
@@ -96,12 +101,13 @@ def draw_natural_effects(found: Mapping[str, Any]) -> Figure:
     axis = figure.subplots()
     axis.axvline(0, color=INK, linewidth=1, linestyle="dashed")
     for place, entry in enumerate(entries.values()):
+        shown = entry["value"] if entry["estimate"] is None else entry["estimate"]
         if entry["interval"] is not None:
             axis.plot(entry["interval"], [place, place], color=INK, linewidth=2, solid_capstyle="round")
-        axis.scatter(entry["value"], place, s=46, color=MARK, zorder=3)
+        axis.scatter(shown, place, s=46, color=MARK, zorder=3)
         axis.annotate(
-            f"{entry['value']:+.3f}",
-            (entry["value"], place),
+            f"{shown:+.3f}",
+            (shown, place),
             xytext=(0, 7),
             textcoords="offset points",
             ha="center",
@@ -115,7 +121,7 @@ def draw_natural_effects(found: Mapping[str, Any]) -> Figure:
 
 
 def draw_context_test(tested: Mapping[str, Any]) -> Figure:
-    """Draw where the statistic of :class:`entourage.likelihood_ratio.ContextTest` stands among those without context.
+    """Draw where the statistic of :class:`entourage.context_test.ContextTest` stands among those without context.
 
     ``tested`` is ``vars(context_test(...))``, or what a report keeps of it. The line is the chi-square distribution.
     """
@@ -158,7 +164,8 @@ def draw_decoys(
 ) -> Figure:
     """Draw how each place of C in a box of two features helps A against B; see :func:`entourage.decoys.decoy_map`.
 
-    C changes nothing on the dashed line; A and B turn round on the solid one. The star is the best place of the grid.
+    C changes nothing on the dashed line; the preference between A and B reverses on the solid one. The star is the best
+    place of the grid.
     """
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
-"""Attraction, compromise and similarity among the objects that stand together in sets anyway."""
+"""Attraction, compromise and similarity effects among the alternatives of choice sets as they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,8 +18,9 @@ from entourage.decoys import (
     only_first_dominates,
     spread_of,
 )
-from entourage.effects import Model, of_three, utilities_of
+from entourage.effects import Model, from_refits, of_three, utilities_of
 from entourage.errors import ParameterError, ShapeError, check_choice, check_number
+from entourage.resampled import Measured, Refits
 from entourage.sets import AnySets, Sets
 
 __all__ = ["NaturalEffects", "natural_effects"]
@@ -47,6 +48,8 @@ class NaturalEffects:
     better : the direction that was taken for better of each feature that took part, "more" or "less"
     slopes : by how much the utility rises with one spread of a feature, where its direction was the model's to say
     left_out : features that took no part
+    refits : what refits show of each effect, for confidence intervals; empty without refits
+    extrapolated : whether no set is as small as a pair, in which the model is asked all the same
     failed : why nothing could be measured; None where it could
     """
 
@@ -55,17 +58,22 @@ class NaturalEffects:
     better: dict[str, str]
     slopes: dict[str, float]
     left_out: list[str]
+    refits: dict[str, Measured] = field(default_factory=dict)
+    extrapolated: bool = False
     failed: str | None = None
 
     def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return everything, ready for JSON; intervals leave out ``level``."""
+        """Return everything, ready for JSON; intervals leave out ``level``, and are None without refits."""
         return {
             "failed": self.failed,
             "better": self.better,
             "slopes": self.slopes,
             "left_out": self.left_out,
+            "extrapolated": self.extrapolated,
             **{
-                name: None if effect is None else effect.to_json(level) | {"sets": self.sets[name]}
+                name: None
+                if effect is None
+                else effect.to_json() | from_refits(self.refits, name, level) | {"sets": self.sets[name]}
                 for name, effect in self.effects.items()
             },
         }
@@ -79,6 +87,7 @@ def natural_effects(
     ordered: Sequence[int] | None = None,
     marks: Mapping[int, int] | None = None,
     better: Mapping[str, str] | None = None,
+    refits: Refits | None = None,
     most_triples: int = 2000,
     random_state: int = 0,
 ) -> NaturalEffects:
@@ -95,9 +104,8 @@ def natural_effects(
     case of similarity is one of compromise as well, for another A.
 
     What is measured is how C, when it joins A and B, moves the log-odds of A against B: above 0 is the direction of
-    the literature: a mean over triples, to which large sets add more. Triples of one set are resampled together in the
-    intervals. A model that has never seen sets as
-    small as pairs and triples may be off in them, and these figures with it.
+    the literature: a mean over triples, to which large sets add more. A model that has never seen sets as small as
+    pairs extrapolates, which no interval takes into account.
 
     Parameters
     ----------
@@ -109,6 +117,8 @@ def natural_effects(
     better : of some features by name, whether "more" or "less" is better. For others the model says: the sign of the
         mean slope of an object's utility beside the others of its set, when the feature is raised a little. Those of
         which the model knows no direction are left out.
+    refits : of the model, for confidence intervals (:func:`entourage.resampled.refit_resampled`); measured on the same
+        triples
     most_triples : measure so many triples of an effect at most, drawn at random
     random_state : seeds what is drawn
 
@@ -124,6 +134,7 @@ def natural_effects(
     check_number("most_triples", most_triples, least=1, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
     given = of_three(sets, least=1)
+    extrapolated = not bool((given.sizes == 2).any())
     given = given[given.sizes >= 3]
     called = [f"x{i}" for i in range(given.n_features)] if names is None else list(names)
     if len(called) != given.n_features:
@@ -135,6 +146,7 @@ def natural_effects(
     used = {name: i for name, i in varied.items() if name in signs}
     effects: dict[str, ContextEffect | None] = dict.fromkeys(("attraction", "compromise", "similarity"))
     counts = dict.fromkeys(effects, 0)
+    measured: dict[str, Measured] = {}
     if len(used) > 1:
         owners, rows = _some_triples(given, rng)
         missing = [marks[i] for i in used.values() if marks is not None and i in marks]
@@ -142,16 +154,26 @@ def natural_effects(
         known = np.all(whole[rows], axis=1)
         owners, rows = owners[known], rows[known]
         scale = np.array([signs[name] / spread_of(given, i) for name, i in used.items()])
-        for name, cases in _cases(given.objects[:, list(used.values())] * scale, rows).items():
-            some = draw_some(cases, most_triples, rng)
+        found = _cases(given.objects[:, list(used.values())] * scale, rows)
+        drawn = {name: draw_some(cases, most_triples, rng) for name, cases in found.items() if len(cases)}
+        for name, some in drawn.items():
             counts[name] = len(np.unique(owners[some]))
-            effects[name] = _measured(model, given, owners[some], rows[some]) if len(some) else None
+            effects[name] = _measured(model, given, owners[some], rows[some])
+        if refits is not None and drawn:
+            measured = refits.measure(
+                lambda one: {
+                    name: _measured(one, given, owners[some], rows[some]).shift.value
+                    for name, some in drawn.items()
+                }
+            )
     return NaturalEffects(
         effects,
         counts,
         better={name: "more" if signs[name] > 0 else "less" for name in used},
         slopes=slopes,
         left_out=[name for name in called if name not in used],
+        refits=measured,
+        extrapolated=extrapolated,
         failed=None if len(used) > 1 else _too_few(list(used)),
     )
 

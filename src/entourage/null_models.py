@@ -1,4 +1,4 @@
-"""The models without context that :func:`entourage.likelihood_ratio.context_test` fits: a logit and a mixed logit."""
+"""The models without context that :func:`entourage.context_test.context_test` fits: a logit and a mixed logit."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
