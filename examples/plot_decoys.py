@@ -34,11 +34,11 @@ X_test, y_test = make_choices(5_000)
 
 # %%
 # Without any net: do choices depend on the rest of the set? Choices are simulated from a logit model of each product's
-# own utility, and the likelihood ratio of the real ones is compared with theirs.
+# own utility, and the score statistic of the real ones is compared with theirs.
 
 found = context_test(X, y, draws=99)
 print(
-    f"likelihood ratio {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}"
+    f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}"
 )
 picture = draw_context_test(vars(found))
 

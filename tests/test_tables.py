@@ -93,7 +93,7 @@ def test_relevance_and_choice_become_ranks():
     table = pa.table({"s": [0, 0, 0], "x": [1, 2, 3], "y": [0, 2, 1]})
     packed = TableEncoder.fit(table, set_id="s", target="y", target_kind="relevance")(table)
     assert packed.sets.targets.tolist() == [2, 0, 1]
-    assert packed.grades.tolist() == [0, 2, 1]
+    assert (packed.sets.worst - packed.sets.targets).tolist() == [0, 2, 1]
     chosen = table.set_column(2, "y", pa.array([False, True, False]))
     assert TableEncoder.fit(chosen, set_id="s", target="y", target_kind="choice")(chosen).sets.targets.tolist() == [
         1, 0, 1,

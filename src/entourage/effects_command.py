@@ -367,10 +367,11 @@ def _effect_lines(found: dict[str, Any]) -> list[str]:
     tested = found["context_test"]
     if tested is not None and "failed" not in tested:
         lines.append(
-            f"Choices themselves: likelihood ratio {tested['statistic']:.1f} on {tested['degrees']} degrees of "
-            f"freedom, p = {tested['p_value']:.3g} (calibrated by simulation), {tested['n_sets']:,} choices."
+            f"Choices themselves: score test of context, statistic {tested['statistic']:.1f} on {tested['degrees']} "
+            f"degrees of freedom, p = {tested['p_value']:.3g} (calibrated by simulation), {tested['n_sets']:,} choices."
             f"{left_out(tested)}"
         )
+        lines += [f"  assumes: {one}" for one in tested["assumptions"]]
     elif tested is not None:
         lines.append(f"Choices themselves: not tested. {tested['failed']}{left_out(tested)}")
     return lines

@@ -233,9 +233,10 @@ def _choices(found: dict[str, Any], folder: Path) -> Section | None:
     if tested is None:
         return None
     text = tested.get("failed") or (
-        f"Without the model: do choices depend on the rest of the set? Likelihood ratio {tested['statistic']:.1f} on "
+        f"Without the model: do choices depend on the rest of the set? Score statistic {tested['statistic']:.1f} on "
         f"{tested['degrees']} degrees of freedom, p = {tested['p_value']:.3g} by simulation from the model "
-        f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices."
+        f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices. "
+        f"What is assumed: {' '.join(tested['assumptions'])}"
     )
     caption = "Where the choices stand among those simulated without context."
     pictures = (

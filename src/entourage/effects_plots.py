@@ -148,7 +148,7 @@ def draw_context_test(tested: Mapping[str, Any]) -> Figure:
     )
     axis.set_xlim(0, end)
     axis.set_yticks([])
-    axis.set_xlabel("likelihood ratio; bars: choices simulated without context; line: chi-square")
+    axis.set_xlabel("score statistic; bars: choices simulated without context; line: chi-square")
     axis.spines[["top", "right", "left"]].set_visible(False)
     return figure
 
