@@ -11,10 +11,10 @@ import numpy as np
 
 from entourage import FETA, DiscreteChooser
 from entourage.choice import MultinomialLogit
+from entourage.context_test import context_test
 from entourage.decoys import best_decoy
 from entourage.effects import effects_report
 from entourage.effects_plots import draw_context_test, draw_decoys
-from entourage.context_test import context_test
 from entourage.natural_effects import natural_effects
 
 rng = np.random.default_rng(0)
@@ -37,9 +37,7 @@ X_test, y_test = make_choices(5_000)
 # own utility, and the score statistic of the real ones is compared with theirs.
 
 found = context_test(X, y, draws=99)
-print(
-    f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}"
-)
+print(f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}")
 picture = draw_context_test(vars(found))
 
 # %%

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
-from entourage.errors import DataError, ParameterError
 from entourage.context_test import context_test
+from entourage.errors import DataError, ParameterError
 from entourage.sets import Sets
 
 RNG = np.random.default_rng(0)

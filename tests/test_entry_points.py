@@ -80,7 +80,7 @@ def test_early_stopping_goes_by_the_weights_of_held_out_sets():
         ExpectedRankRegression(),
         RankBoost(rounds=10),
         LambdaMART(n_estimators=10),
-        MultinomialLogit(),
+        MultinomialLogit(l2=1.0),
     ],
     ids=lambda model: f"{type(model).__name__}{getattr(model, 'members', '')}",
 )
@@ -532,15 +532,15 @@ def test_grades_finer_than_single_precision_keep_their_distances():
 
 
 def test_the_held_out_score_of_noise_is_a_guess():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     found = []
-    for seed in range(12):
+    for seed in range(40):
         X = rng.normal(size=(200, 5, 4))
         y = rng.permuted(np.tile(np.arange(5), (200, 1)), axis=1)
-        model = Ranker(FATE(width=16), steps=120, evaluate_every=5, random_state=seed).fit(X, y)
+        model = Ranker(ContextFree(width=16), steps=60, evaluate_every=3, random_state=seed).fit(X, y)
         found.append((model.held_out_score_, model.best_score_))
     fair, best = np.mean(found, axis=0)
-    assert abs(fair - 0.5) < 0.03 < best - 0.5
+    assert abs(fair - 0.5) < 0.02 < best - 0.5
 
 
 # --- files -----------------------------------------------------------------------------------------
@@ -550,7 +550,6 @@ def test_the_held_out_score_of_noise_is_a_guess():
 def home(tmp_path, monkeypatch):
     """A folder with a table, a model and a link to each."""
     table_of(40).to_csv(tmp_path / "mine.csv", index=False)
-    RankSVM  # noqa: B018 - baselines have no model files
     model = Ranker(ContextFree(width=4), steps=2, random_state=0)
     model.fit(read_table(tmp_path / "mine.csv"), set_id="race", target="place").save(tmp_path / "m.entourage")
     (tmp_path / "link.csv").symlink_to(tmp_path / "mine.csv")

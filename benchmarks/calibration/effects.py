@@ -100,7 +100,7 @@ def main() -> None:
     jobs = [
         {"scenario": scenario, "seed": seed} for seed in range(options.data_sets) for scenario in SCENARIOS
     ]
-    path = options.out / "effects.jsonl"
+    path = options.out / "calibration-effects.jsonl"
     rows = run_jobs(simulate, jobs, path, workers=options.workers, seconds=options.seconds)
     print(f"{len(rows)} data sets, {sum(row['seconds'] for row in rows):.0f} core-seconds")
     failed = not rows  # no data, no claim

@@ -172,7 +172,7 @@ def main() -> int:
     rows = run_jobs(
         simulate,
         plan(options.data_sets),
-        options.out / "verdict.jsonl",
+        options.out / "calibration-verdict.jsonl",
         workers=options.workers,
         seconds=options.seconds,
     )

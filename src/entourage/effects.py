@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from entourage.context_test import ContextTest, context_test
 from entourage.errors import DataError, ShapeError, check_number
 from entourage.intervals import bootstrap_interval, labels_of
-from entourage.context_test import ContextTest, context_test
 from entourage.predictor import without_each
 from entourage.resampled import Measured, Refits, calibrated_intervals
 from entourage.sets import AnySets, Seed, Sets
