@@ -6,6 +6,11 @@ from pathlib import Path
 import torch
 from jaxtyping import install_import_hook
 
+torch.set_num_threads(
+    1
+)  # workers of pytest-xdist share the cores: two threads each would be many times slower
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
+
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets.fused, without a GPU
 

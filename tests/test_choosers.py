@@ -268,12 +268,16 @@ def test_what_company_does_through_the_command_line(with_target, tmp_path):
     run("fit", tmp_path / "offers.csv", *roles, "--model", "fate", "--steps", 60, "-o", model)
     if not with_target:
         frame.drop(columns="taken").to_csv(tmp_path / "offers.csv", index=False)
-    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, "--report", page)
-    assert "a pair turns round" in told
-    assert ("likelihood ratio" in told) == with_target
-    assert "Who moves whom" in page.read_text()
+    few = ["--refits", 2]
+    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, *few, "--report", page)
+    assert "preference-reversal rate" in told
+    assert ("score test of context" in told) == ("assumes: " in told) == with_target
+    assert ("no confidence intervals" in told) != with_target
+    assert "influence" in page.read_text().lower()
     found = json.loads(
-        run("effects", model, tmp_path / "offers.csv", "--draws", 0, "--report", page, "--json")
+        run(
+            "effects", model, tmp_path / "offers.csv", "--draws", 0, "--refits", 0, "--report", page, "--json"
+        )
     )
     assert 0 < found["reversal_rate"]["value"] < 1
 
@@ -470,7 +474,7 @@ def test_a_choice_of_nothing_through_the_command_line(tmp_path):
         + predicted.groupby("offer").probability_of_nothing.first()
     )
     np.testing.assert_allclose(whole, 1.0, rtol=1e-6)
-    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, "--report", page)
+    told = run("effects", model, tmp_path / "offers.csv", "--draws", 19, "--refits", 0, "--report", page)
     assert f"Left out: {FAR.sum()} sets in which nothing was chosen or ranked." in told
     assert f"Left out: {FAR.sum()} sets" in page.read_text()
     table(ROWS)[:240].to_csv(tmp_path / "few.csv", index=False)

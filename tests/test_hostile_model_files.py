@@ -20,7 +20,6 @@ from entourage import model_file as files
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.tables import TableEncoder
 from entourage.errors import CheckpointError, ModelFileError, UserError
-from entourage.tabular import fit_table
 
 GOLDEN = Path(__file__).parent / "golden" / "fate.entourage"
 RNG = np.random.default_rng(0)
@@ -39,7 +38,7 @@ def of_a_table():
     frame["colour"] = [["red", "green", "blue"][i % 3] for i in range(120)]
     encoder = TableEncoder.fit(frame, set_id="set", target="chosen", target_kind="subset", codes=True)
     model = SubsetChooser(ContextFree(width=2, norm="batch"), members=3, **QUICK)
-    fit_table(frame, encoder, model)
+    model.fit(encoder(frame).sets)
     return model
 
 

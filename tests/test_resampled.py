@@ -30,7 +30,6 @@ from entourage.resampled import (
     seconds_of_refits,
     simulate_targets,
 )
-from entourage.tabular import fit_table
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
 TINY = {"steps": 8, "device": "cpu", "random_state": 0}
@@ -328,7 +327,7 @@ def trips(tmp_path_factory):
     frame.drop(columns="chosen").to_csv(folder / "new.csv", index=False)
     encoder = TableEncoder.fit(frame, set_id="trip", target="chosen", target_kind="choice", ignore=["who"])
     model = DiscreteChooser(FATE(width=8), **TINY)
-    fit_table(frame, encoder, model)
+    model.fit(encoder(frame).sets)
     model.save(folder / "trips.entourage")
     return folder
 

@@ -73,7 +73,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(net, params, stop, dat
     whole = small_ranker(net, **params).fit(X, y, sample_weight=weight)
     folder = tmp_path / "run"
     with pytest.warns(UserWarning, match=f"Interrupted in step {stop - 1} of 60.*fit again to go on"):
-        cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, **params).fit(
+        cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, on_interrupt="keep", **params).fit(
             X, y, sample_weight=weight
         )
     assert cut.interrupted_
@@ -108,7 +108,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
 def test_a_run_without_a_seed_of_its_own_resumes_with_that_of_its_checkpoint(tmp_path, random_state):
     X, y = medoid()
     with pytest.warns(UserWarning, match="fit again to go on"):
-        small_ranker(loss=StopAt(35), checkpoint=tmp_path, random_state=random_state).fit(X, y)
+        small_ranker(
+            loss=StopAt(35), checkpoint=tmp_path, random_state=random_state, on_interrupt="keep"
+        ).fit(X, y)
     resumed = small_ranker(loss=StopAt(-1), checkpoint=tmp_path, random_state=random_state).fit(X, y)
     assert resumed.n_steps_ == 60
     assert equal(resumed, small_ranker(loss=StopAt(-1), random_state=resumed._seed).fit(X, y))
@@ -164,7 +166,7 @@ def test_sets_too_large_for_all_pairs_are_a_clear_error():
 def test_interruption_keeps_the_best_weights_so_far():
     X, y = medoid()
     with pytest.warns(UserWarning, match="the best weights so far are kept"):
-        model = small_ranker(loss=StopAt(35)).fit(X, y)
+        model = small_ranker(loss=StopAt(35), on_interrupt="keep").fit(X, y)
     assert model.n_steps_ == 34
     assert model.best_score_ == max(row["score"] for row in model.history_)
     assert model.score(X, y) > 0.5

@@ -10,7 +10,18 @@ from rich.console import Console
 
 from entourage.errors import UserError
 from entourage.files import check_output
-from entourage.table_commands import AsJson, Device, ModelPath, Seed, TablePath
+from entourage.table_commands import (
+    AsJson,
+    Decimal,
+    Device,
+    Encoding,
+    ModelPath,
+    Seed,
+    Sep,
+    TablePath,
+    csv_options,
+    read_for,
+)
 
 __all__ = ["effects"]
 
@@ -59,6 +70,9 @@ def effects(
             "differ most.",
         ),
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
@@ -75,23 +89,24 @@ def effects(
     entourage effects trips.entourage trips.csv --group person --less-is-better price --help-row 3 --against 5
     """
     from entourage import load
-    from entourage.data.table_files import read_table
     from entourage.data.tables import groups_of
     from entourage.effects import effects_report
     from entourage.effects_page import write_effects
+    from entourage.inputs import encoder_of
     from entourage.natural_effects import natural_effects
     from entourage.report import require_report
-    from entourage.tabular import encoder_of, marks_of_missing, ordered_features
+    from entourage.tabular import marks_of_missing, ordered_features
 
     _check_pair(help_row, against, map_names)
     better = _better(more or [], less or [])
     if report is not None:
         require_report()
-        check_output(report)
+        check_output(report, table, model)
+    csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder = encoder_of(fitted, model)
     fitted.set_params(device=device)
-    frame = read_table(table)
+    frame = read_for(fitted, table, csv, ids=[group])
     known = encoder.target is not None and encoder.target in arrow_columns(frame)
     packed = encoder(frame, with_target=known)
     groups = None if group is None else groups_of(frame, packed, group)

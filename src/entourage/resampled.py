@@ -434,7 +434,8 @@ class _Refit:
         self.of_net = isinstance(model, SetEstimator)
         if self.of_net:
             self.plain = _plain(model)
-            self.plain.categories_ = model.categories_
+            known = getattr(model, "categories_", None)  # a control is not fitted
+            self.plain.categories_ = self.plain._categories_of(sets) if known is None else known
             self.standardise = self.plain._standardizer(sets, None)
 
     def __call__(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:

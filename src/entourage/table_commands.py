@@ -1,7 +1,7 @@
 """The commands on tables: fit, predict, evaluate, info, tune and compare; see :mod:`entourage.cli`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,13 +101,13 @@ def csv_options(sep: str | None, decimal: str, encoding: str) -> dict[str, Any]:
     }
 
 
-def read_for(fitted: Any, table: Path, csv: dict[str, Any]) -> Any:
-    """Read a table for a model: its labels exactly, its text as text."""
+def read_for(fitted: Any, table: Path, csv: dict[str, Any], ids: Sequence[str | None] = ()) -> Any:
+    """Read a table for a model: its labels (the set's and ``ids``) exactly, its text as text."""
     from entourage.data.table_files import read_table
     from entourage.inputs import encoder_of
 
     encoder = encoder_of(fitted)
-    return read_table(table, ids=[encoder.set_id], text=encoder.text_columns, **csv)
+    return read_table(table, ids=[encoder.set_id, *ids], text=encoder.text_columns, **csv)
 
 
 def load_training(
