@@ -194,10 +194,9 @@ def unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> K
     seed = take(fitted, "seed", int, least=0)
     standardise = _standardizer(groups["mean"], groups["scale"])
     own = take({"categories": None} | fitted, "categories", list[tuple[int, int]] | None)
-    given = (
-        params.get("categories") if own is None else own
-    )  # earlier files had them among the parameters alone
-    categories = _categories(given, standardise.n_features[0])
+    given = params.get("categories")  # None where the table says it; earlier files have them here alone
+    need(own is None or given is None or own == given, "its categories are not those of its parameters.")
+    categories = _categories(given if own is None else own, standardise.n_features[0])
     net = _net(content.get("net"), groups["net"])
     members = take({"members": 1} | params, "members", int, least=1)
     outline = _outline(net, sum(standardise.n_features), categories, len(groups["net"]))
