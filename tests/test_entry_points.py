@@ -15,7 +15,18 @@ from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GroupKFold, cross_val_score
 from typer.testing import CliRunner
 
-from entourage import FATE, ContextFree, DiscreteChooser, Ranker, Sets, SubsetChooser, cross_validate, load
+from entourage import (
+    FATE,
+    FETA,
+    ContextFree,
+    DiscreteChooser,
+    Ranker,
+    SetAttention,
+    Sets,
+    SubsetChooser,
+    cross_validate,
+    load,
+)
 from entourage.baselines import ExpectedRankRegression, LambdaMART, RankBoost, RankSVM
 from entourage.choice import MultinomialLogit
 from entourage.cli import app
@@ -658,3 +669,43 @@ def test_an_interrupted_fit_raises_unless_asked_to_keep():
     with pytest.warns(UserWarning, match="Interrupted in step"):
         model.set_params(on_interrupt="keep").fit(X, y, on_evaluation=interrupt)
     assert model.interrupted_
+
+
+# --- more words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("net", [FETA(width=4), SetAttention(width=4, rounds=1, heads=1)])
+def test_pairs_of_large_sets_are_said_beforehand_with_what_to_do(net, monkeypatch):
+    monkeypatch.setattr("entourage.set_estimator.LARGE_SET", 50)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3, 60, 2)), np.tile(np.arange(60), (3, 1))
+    with pytest.warns(
+        UserWarning, match=r"60 objects, 3,600 pairs. Training for 2 steps.*points=32.*subset_size"
+    ):
+        model = Ranker(net, steps=2, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="Scoring will take about"):
+        model.predict(X)
+    Ranker(SetAttention(width=4, rounds=1, heads=1, points=4), steps=2, random_state=0).fit(X, y).predict(X)
+
+
+def test_a_dollar_in_a_name_is_no_formula(tmp_path):
+    from entourage.effects_plots import draw_decoys
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3, 2))
+    model = DiscreteChooser(FATE(width=4), steps=2, random_state=0).fit(X, X[..., 0].argmax(1))
+    bounds = [np.array([-1.0, -1.0]), np.array([1.0, 1.0])]
+    figure = draw_decoys(model, A=X[0, 0], B=X[0, 1], bounds=bounds, names=("a$^$b", "c$"), features=(0, 1))
+    figure.savefig(tmp_path / "map.png")
+
+
+def test_compare_takes_a_frame():
+    frame = table_of(40)
+    frame["season"] = frame.race // 4
+    candidates = {"a": (RankSVM(), "context-free"), "b": (ExpectedRankRegression(), "context")}
+    roles = {"set_id": "race", "target": "place", "ignore": ["season"]}
+    by_frame = compare(frame, candidates, metrics=[], groups="season", **roles)
+    sets = Sets.from_frame(frame, **roles)
+    by_sets = compare(sets, candidates, metrics=[], groups=np.arange(40) // 4)
+    assert by_frame.means == by_sets.means
+    assert by_frame.p_value == by_sets.p_value

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import torch
@@ -50,12 +50,14 @@ from entourage.candidates import (
     missing_by_default,
     with_outside,
 )
+from entourage.data.tables import TableColumns
 from entourage.errors import DataError, UserError, check_choice, check_number
 from entourage.evaluation import metric_of_sets
 from entourage.folds import fold_indices
+from entourage.inputs import training_sets
 from entourage.intervals import bootstrap_interval, labels_of, sign_flip_p_value, widening_of
 from entourage.predictor import SetPredictor
-from entourage.sets import AnySets, Sets
+from entourage.sets import AnySets, Sets, is_frame
 from entourage.tasks import task_of
 
 __all__ = [
@@ -102,13 +104,14 @@ def compare(
     sets: AnySets,
     candidates: Candidates | None = None,
     *,
+    situation: Sequence[str] | None = None,
     metrics: Sequence[str] = ("ranking_accuracy", "spearman", "top1_accuracy", "ndcg"),
     metric: str | None = None,
     kind: str = "rank",
     outside: bool = False,
     folds: int = 5,
     inner: int = 3,
-    groups: ArrayLike | None = None,
+    groups: ArrayLike | str | None = None,
     level: float = 0.05,
     resamples: int = 2000,
     random_state: int = 0,
@@ -116,6 +119,7 @@ def compare(
     steps: int | None = None,
     device: str = "auto",
     on_row: Callable[[dict[str, Any]], None] | None = None,
+    **table: Unpack[TableColumns],
 ) -> "Comparison":
     """Compare models with and without context on the same sets; :func:`verdict` says what came of it.
 
@@ -124,7 +128,8 @@ def compare(
 
     Parameters
     ----------
-    sets : Sets with targets
+    sets : Sets with targets; or a frame, whose columns ``set_id``, ``target``, ``situation``, ... name, as for
+        :meth:`entourage.Ranker.fit`; ``kind`` then says what the target is
     candidates : by name, an estimator and its kind, "context-free" or "context"; optional
         By default :func:`default_candidates`. Every fit is of a clone with a seed of its own, drawn from
         ``random_state``.
@@ -137,7 +142,7 @@ def compare(
         Metrics of rankings leave out the sets in which nothing was chosen.
     folds : how many outer folds, each of which is judged by models that have not seen it
     inner : by how many folds of the training part to choose; 1 for a single split, a fifth held out
-    groups : one label a set; sets of one label are never parted, and resampled together
+    groups : one label a set, or a column of a frame; sets of one label are never parted, and resampled together
     level : of the test, and what the intervals leave out (0.05: intervals of 95 %)
     resamples : how many, for the bootstrap and for the sign flips
     random_state : seeds the folds, the models and the resampling
@@ -178,7 +183,9 @@ def compare(
     check_number("resamples", resamples, least=math.ceil(1 / level) - 1, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
     check_number("workers", workers, least=1, whole=True)
-    everything = task.check(Sets.of(sets))
+    if is_frame(sets):
+        table.setdefault("target_kind", kind)
+    everything, _, groups = training_sets(task, sets, None, situation, groups=groups, table=table)
     telling = np.flatnonzero(task.informative(everything))
     if len(telling) == 0:
         raise DataError(

@@ -171,6 +171,7 @@ def _refits(
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from entourage.resampled import LEAST_REFITS, REFITS, refit_resampled, refits_in, seconds_of_refits
+    from entourage.set_estimator import in_words
 
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
         return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."
@@ -179,12 +180,12 @@ def _refits(
     count = refits_in(_PATIENCE, seconds) if refits is None else max(refits, 2)
     if count == 0:
         return None, (
-            f"{LEAST_REFITS} refits would take about {_time(seconds(LEAST_REFITS))}, so there are no confidence "
+            f"{LEAST_REFITS} refits would take about {in_words(seconds(LEAST_REFITS))}, so there are no confidence "
             f"intervals. Ask for them by --refits {LEAST_REFITS}."
         )
-    fewer = f" {REFITS}, for narrower ones, about {_time(seconds(REFITS))}." if count < REFITS else ""
+    fewer = f" {REFITS}, for narrower ones, about {in_words(seconds(REFITS))}." if count < REFITS else ""
     console.print(
-        f"{count} refits, for confidence intervals: about {_time(seconds(count))}.{fewer}", soft_wrap=True
+        f"{count} refits, for confidence intervals: about {in_words(seconds(count))}.{fewer}", soft_wrap=True
     )
     columns = (TextColumn("refits"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -198,17 +199,6 @@ def _refits(
             on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     return found, None
-
-
-def _time(seconds: float) -> str:
-    """Return a duration in words.
-
-    Examples
-    --------
-    >>> _time(7.2), _time(150)
-    ('8 seconds', '3 minutes')
-    """
-    return f"{max(1, math.ceil(seconds))} seconds" if seconds < 100 else f"{math.ceil(seconds / 60)} minutes"
 
 
 def _menus(fitted: Any, packed: Any, level: float) -> list[dict[str, Any]]:

@@ -188,8 +188,8 @@ def draw_decoys(
     if shifts.max() > 0:
         row, column = np.unravel_index(int(np.argmax(shifts)), shifts.shape)
         axis.scatter(x[column], y[row], s=150, marker="*", color="white", edgecolor=INK, zorder=3)
-    axis.set_xlabel(names[0])
-    axis.set_ylabel(names[1])
+    axis.set_xlabel(_plain(names[0]))
+    axis.set_ylabel(_plain(names[1]))
     figure.colorbar(image, ax=axis, label="C here helps A (blue) or B (red): shift of the log-odds")
     return figure
 
@@ -198,3 +198,8 @@ def _limit(values: NDArray[Any]) -> float:
     """Return where colours end: the largest value, but for a few that would leave all others pale."""
     known = np.abs(values[np.isfinite(values)])
     return float(np.quantile(known, 0.99)) or 1.0 if len(known) else 1.0
+
+
+def _plain(name: str) -> str:
+    """Keep a column's name from being read as a formula: a dollar sign begins one."""
+    return name.replace("$", r"\$")

@@ -630,7 +630,7 @@ def calibrated_intervals(
     estimate is :math:`h^{-1}(\bar v - r_0)`, and the interval ends at :math:`h^{-1}(\bar v - r_0 \pm t\,s)`.
 
     Known truths are made of what nets have learnt, and so are easier for nets than what people do: in
-    ``benchmarks.calibration.effects`` estimates come to about two thirds of a smooth known effect. The end that is
+    ``benchmarks.calibration.effects`` estimates come to half to three quarters of a known effect. The end that is
     farther from 0 than the estimate therefore allows for as much shrinkage again. Effects of a form that the net can't
     learn from so few data at all no interval of its refits covers.
 

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import os
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from entourage.inputs import encoder_of, given_sets
 from entourage.losses import Loss, find_loss
 from entourage.model_check import read_seed
 from entourage.model_content import describe, loss_identity, members_of
-from entourage.nets import FATE, Net, Scorer
+from entourage.nets import FATE, FETA, Net, Scorer, SetAttention
 from entourage.nets.categories import build_with_categories
 from entourage.nets.stack import Stack
 from entourage.plan import Plan
@@ -43,6 +44,7 @@ __all__ = ["SetEstimator"]
 
 MOST_TO_HOLD_OUT = 20_000  # of sets on disk
 FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
+LARGE_SET = 20_000  # objects, from which on looking at all pairs takes so long that it is said beforehand
 COMPILE_FROM = 80_000  # steps; on an H200 compiling takes 16 s at first and saves 0.2 ms of a step of FATE
 
 
@@ -281,6 +283,7 @@ class SetEstimator(SetPredictor):
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
         own = None if weights is None else weights[training]
+        self._say_how_long(net, scorer.to(device), sets, device, self.steps)
         learnt = self.task.in_single_precision(sets)
         if sets.on_disk:
             situated = standardise.situations(learnt)
@@ -299,6 +302,38 @@ class SetEstimator(SetPredictor):
             if held_out is None
             else self._judge(sets, held_out, standardise, weights, device, seed),
             held_out=held_out,
+        )
+
+    def _say_how_long(
+        self, net: Net, scorer: Scorer, sets: Sets, device: torch.device, steps: int = 0
+    ) -> None:
+        """Warn of how long all pairs of large sets take, by timing a smaller one; with ``steps``, to train."""
+        largest, timed = int(sets.sizes.max()), 1000
+        if largest < LARGE_SET or not isinstance(net, FETA | SetAttention) or getattr(net, "points", None):
+            return
+        if steps and self.subset_size is not None:
+            return
+        objects = torch.zeros(1, timed, sets.n_features + sets.n_situation_features, device=device)
+        with torch.no_grad():
+            scorer.eval()(objects)
+            begin = time.perf_counter()
+            scorer(objects)
+        seconds = time.perf_counter() - begin
+        share = (largest / timed) ** 2 if steps else float(np.square(sets.sizes / timed).sum())
+        work = (
+            3 * steps * seconds * share if steps else seconds * share
+        )  # backwards costs twice as much again
+        what = f"Training for {steps:,} steps" if steps else "Scoring"
+        way_out = (
+            "SetAttention(points=32) looks at 32 summaries of the set instead of all pairs, in time that grows with "
+            "the number of objects and not with its square; so does FATE()."
+        )
+        if steps:
+            way_out += " Or learn from sub-sets: subset_size=100."
+        warnings.warn(
+            f"{type(net).__name__} looks at every pair of a set, and the largest here has {largest:,} objects, "
+            f"{largest**2:,} pairs. {what} will take about {in_words(work)}. {way_out}",
+            stacklevel=4,
         )
 
     def _finish(self, start: "_Start", outcome: Outcome) -> Self:
@@ -616,6 +651,7 @@ class SetEstimator(SetPredictor):
 
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
         device = find_device(self.device)
+        self._say_how_long(self.net_, scorer.to(device), sets, device)
         if sets.on_disk:
             data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
         else:
@@ -684,6 +720,19 @@ class SetEstimator(SetPredictor):
         if "scorer_" in state:  # so that a model trained on a GPU can be unpickled without one
             state = state | {"scorer_": copy.deepcopy(self.scorer_).cpu()}
         return state
+
+
+def in_words(seconds: float) -> str:
+    """Say how long something takes, roughly.
+
+    Examples
+    --------
+    >>> in_words(3.2), in_words(250), in_words(9000)
+    ('3 seconds', '4 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} second{'s' * (round(seconds) > 1)}"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 @dataclass
