@@ -1,7 +1,6 @@
 """The command ``entourage effects``; see :mod:`entourage.cli`."""
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 

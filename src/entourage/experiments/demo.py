@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from entourage import __version__
 from entourage.data.synthetic import make_medoid, medoid_distances
 from entourage.estimators import Ranker
+from entourage.evaluation import evaluate_scores
 from entourage.experiments.paper import read_claims
 from entourage.metrics import METRICS
 from entourage.nets import FATE, FETA, ContextFree, Net
 from entourage.ranks import ranks_from_scores
 from entourage.report import Cell, Section, Table, make_folder, write_report
+from entourage.sets import Sets
 
 __all__ = ["METRIC_NAMES", "Result", "Reversal", "run_demo"]
 
@@ -85,14 +87,15 @@ def run_demo(
         start = time.perf_counter()
         model.fit(X, ranks)
         seconds = time.perf_counter() - start
-        scores = model.predict_scores(X_test)
+        test_sets = Sets.of(X_test, ranks_test)
+        scores = model.predict_scores(test_sets)
         results.append(
             Result(
                 name=name,
                 row=row,
                 model=model,
                 seconds=seconds,
-                ours={metric: METRICS[metric](scores, ranks_test) for metric in METRIC_NAMES},
+                ours=evaluate_scores(test_sets, scores, {name: METRICS[name] for name in METRIC_NAMES}),
                 published={metric: claims[metric][row]["mean"] for metric in METRIC_NAMES},
             )
         )

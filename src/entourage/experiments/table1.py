@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from entourage.evaluation import evaluate_scores
 from entourage.experiments.models import ModelJob, batches_of, fit_all, held_out_data, model_jobs
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Options, Row, keep_rows
@@ -39,9 +40,7 @@ def run_jobs(jobs: Sequence[ModelJob], device: str) -> list[Row]:
         start = time.perf_counter()
         scores = model.predict_scores(sets)
         row["predict_seconds"] = round(time.perf_counter() - start, 2)
-        shape = (len(sets), job.n_objects)
-        scores, ranks = scores.reshape(shape), sets.targets.reshape(shape)  # type: ignore[union-attr]
-        row["metrics"] = {metric: METRICS[metric](scores, ranks) for metric in METRIC_NAMES}
+        row["metrics"] = evaluate_scores(sets, scores, {name: METRICS[name] for name in METRIC_NAMES})
         rows.append(row)
     return rows
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from entourage.baselines import MODELS
 from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
+from entourage.evaluation import metric_of_sets
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
 from entourage.folds import fold_indices
@@ -229,10 +230,10 @@ def _run(job: DepthJob, device: str) -> Row:
     start = time.perf_counter()
     model.fit(sets)
     fitted = time.perf_counter()
-    scores = test.sets.unpack(model.predict_scores(test.sets))
+    scores = model.predict_scores(test.sets)
     predicted = time.perf_counter()
-    truth = test.sets.unpack(test.sets.targets)  # type: ignore[arg-type]
-    _keep_scores(job, [p.name for p in test.photographs], scores)
+    judged = {name: metric_of_sets(METRICS[name], test.sets, scores) for name in METRIC_NAMES}
+    _keep_scores(job, [p.name for p in test.photographs], test.sets.unpack(scores))
     return (
         provenance(job, device)
         | {
@@ -240,8 +241,8 @@ def _run(job: DepthJob, device: str) -> Row:
             "fit_seconds": round(fitted - start, 2),
             "predict_seconds": round(predicted - fitted, 3),
             "photographs": {
-                photo.name: {m: METRICS[m](s[None], t[None]) for m in METRIC_NAMES}
-                for photo, s, t in zip(test.photographs, scores, truth, strict=True)
+                photo.name: {name: float(values[i]) for name, values in judged.items()}
+                for i, photo in enumerate(test.photographs)
             },
         }
         | news
