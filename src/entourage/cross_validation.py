@@ -26,8 +26,9 @@ class CrossValidation:
     ----------
     means : of each metric, over all sets in which it means something
     folds : of each metric, its mean on each fold
-    values : of each metric, its value on each set by the model that had not seen it; NaN where it means nothing
-    fold_of : the fold of each set
+    values : of each metric, its value on each set by the model that had not seen it; NaN where it means nothing. Sets
+        of weight 0 are left out
+    fold_of : the fold of each of these sets
     """
 
     means: dict[str, float]
@@ -82,6 +83,10 @@ def cross_validate(
         table=table,
         codes=model._level_codes,
     )
+    if weights is not None and not weights.all():  # as fit leaves them out
+        kept = weights > 0
+        labels = None if labels is None else np.asarray(labels)[kept]
+        sets, weights = sets[kept], weights[kept]
     values = {name: np.full(len(sets), np.nan) for name in names}
     fold_of = np.empty(len(sets), dtype=np.int64)
     parts = fold_indices(len(sets), folds, groups=labels, random_state=random_state)

@@ -20,6 +20,7 @@ from entourage.table_commands import (
     TablePath,
     csv_options,
     read_for,
+    run_on,
 )
 
 __all__ = ["effects"]
@@ -104,7 +105,7 @@ def effects(
     csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder = encoder_of(fitted, model)
-    fitted.set_params(device=device)
+    run_on(fitted, device)
     frame = read_for(fitted, table, csv, ids=[group])
     known = encoder.target is not None and encoder.target in arrow_columns(frame)
     packed = encoder(frame, with_target=known)

@@ -104,7 +104,7 @@ class DiscreteChooser(OneChoicePredictor, SetEstimator):  # noqa: D101 - its doc
         With ``outside``, nothing has a place of its own among the ranks, so that rank 0 is always what is chosen, and
         each object is told how probable it is that nothing is chosen from its set.
         """
-        found = {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
+        found = super().columns(sets, scores)
         if self.outside:
             nothing = self.task.probability_of_nothing(sets, scores)
             found["probability_of_nothing"] = np.repeat(nothing, sets.sizes)

@@ -112,6 +112,16 @@ def training_sets(
         raise ParameterError(
             "Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...)."
         )
+    if encoder is None and columns.get("features") is None:  # who weighs or groups sets is no feature
+        beside = [
+            name
+            for name in (sample_weight, groups)
+            if isinstance(name, str) and name != columns.get("set_id")
+        ]
+        ignored = columns.get("ignore") or []
+        ignored = [ignored] if isinstance(ignored, str) else list(ignored)
+        if beside:
+            columns["ignore"] = [*ignored, *(name for name in beside if name not in ignored)]
     packed = _read(task, X, situation, columns, codes, encoder)
     if isinstance(sample_weight, str):
         sample_weight = weights_of(X, packed, sample_weight)
@@ -174,7 +184,7 @@ def _check_columns(columns: dict[str, Any]) -> None:
     known = list(TableColumns.__annotations__)
     for name in columns:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, "situation", "sample_weight"], n=1)
+            close = difflib.get_close_matches(name, [*known, "situation"], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             raise TypeError(f"Unknown argument {name!r}{hint} A table has {', '.join(known)}.")
 

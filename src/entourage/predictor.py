@@ -71,6 +71,10 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             ranks[rows] = self.task.decide(scores[rows])
         return ranks
 
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        return {"score": scores, "rank": self.decide(sets, scores)}
+
     def score(
         self,
         X: AnySets,
@@ -219,6 +223,10 @@ class OneChoicePredictor(SetPredictor):
         """
         given = given_sets(self._fitted(), X, situation)
         return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
+
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        return {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
 
     def log_likelihood(
         self,

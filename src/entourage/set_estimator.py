@@ -704,10 +704,6 @@ class SetEstimator(SetPredictor):
         members = [self.scorer_.scorer(i) for i in range(self.scorer_.members)]
         return np.stack([self._scores_of(member, sets) for member in members])
 
-    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return what a table of predictions has a column for, packed, from packed scores."""
-        return {"score": scores, "rank": self.decide(sets, scores)}
-
     # --- keeping --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -101,6 +101,13 @@ def csv_options(sep: str | None, decimal: str, encoding: str) -> dict[str, Any]:
     }
 
 
+def run_on(fitted: Any, device: str, *, show: bool = False) -> None:
+    """Let a model score on a device, with a bar; choice models know neither."""
+    known = fitted.get_params(deep=False)
+    settings = {"device": device} | ({"verbose": Console(stderr=True).is_terminal} if show else {})
+    fitted.set_params(**{name: value for name, value in settings.items() if name in known})
+
+
 def read_for(fitted: Any, table: Path, csv: dict[str, Any], ids: Sequence[str | None] = ()) -> Any:
     """Read a table for a model: its labels (the set's and ``ids``) exactly, its text as text."""
     from entourage.data.table_files import read_table
@@ -301,7 +308,7 @@ def predict(
     csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
-    fitted.set_params(device=device)
+    run_on(fitted, device)
     rows = None
     if table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
         with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -310,7 +317,7 @@ def predict(
                 fitted, table, out, lambda done, total: bar.update(line, completed=done, total=total)
             )
     if rows is None:
-        fitted.set_params(verbose=Console(stderr=True).is_terminal)
+        run_on(fitted, device, show=True)
         predicted = predict_table(fitted, read_for(fitted, table, csv))
         write_table(out, predicted)
         rows = predicted.num_rows
@@ -337,7 +344,7 @@ def evaluate(
     csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
-    fitted.set_params(device=device, verbose=Console(stderr=True).is_terminal)
+    run_on(fitted, device, show=True)
     result = evaluate_table(fitted, read_for(fitted, table, csv))
     if as_json:
         typer.echo(json.dumps(result))

@@ -4,6 +4,7 @@ Numbers stay in double precision. Text becomes one number for each level, or the
 kind differs from what was learnt is refused: a number where text was learnt would be a level never seen, silently.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 
 from entourage.errors import DataError, DataWarning
 
-__all__ = ["MOST_LEVELS", "Column", "as_numbers", "encode_column", "kind_of_column", "learn_column"]
+__all__ = [
+    "MOST_LEVELS",
+    "Column",
+    "as_numbers",
+    "encode_column",
+    "kind_of_column",
+    "learn_column",
+    "without_marks",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -91,12 +100,12 @@ def learn_column(
     """Learn what a column of a table is; ``missing`` are texts that stand for no value."""
     kind = kind_of_column(values, name)
     if kind == "category" and missing:
-        values, kind = _without_marks(values, missing)
+        values, kind = without_marks(values, missing)
     if kind == "empty":
         return Column(name, "category", role)  # no numbers at all
     if kind == "category":
         return _learn_category(_texts(values), name, role, codes)
-    numbers = as_numbers(values)
+    numbers = as_numbers(values, missing)
     there = ~np.isnan(numbers)
     if not there.any():
         return Column(name, "category", role)
@@ -113,7 +122,8 @@ def _learn_category(texts: pa.Array, name: str, role: str, codes: bool) -> Colum
         key=lambda p: (-p[1], p[0]),
     )
     levels = [text for text, _ in pairs]
-    if role == "object" and len(levels) >= ENOUGH_ROWS and pairs[0][1] == 1:
+    numeric = _say_numbers(texts, pairs, name)
+    if role == "object" and len(levels) >= ENOUGH_ROWS and pairs[0][1] == 1 and not numeric:
         warnings.warn(
             f"Column {name!r} holds another text in each of {len(levels):,} rows: a name, from which nothing can be "
             "learnt about other rows. It was left out; ignore it (ignore=, --ignore) to say so yourself.",
@@ -121,24 +131,27 @@ def _learn_category(texts: pa.Array, name: str, role: str, codes: bool) -> Colum
             stacklevel=2,
         )
         return Column(name, "category", role)
-    _say_strays(texts, pairs, name)
     if codes and len(levels) > MOST_LEVELS:
         return Column(name, "code", role, levels=levels)
     most = MOST_LEVELS if len(levels) <= MOST_LEVELS else MOST_LEVELS - 1
     return Column(name, "category", role, levels=levels[:most], rest=len(levels) > most)
 
 
-def _say_strays(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> None:
-    """Warn where a column is text only because of a few cells among numbers."""
+def _say_numbers(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> bool:
+    """Warn where a column of text seems to be one of numbers, all or nearly all; return whether it does."""
     levels = pa.array([text for text, _ in pairs], pa.string())
     counts = np.array([count for _, count in pairs])
     given = int(counts.sum())
     for pattern, commas in ((_NUMBER, False), (_DECIMAL_COMMA, True)):
         numeric = pc.match_substring_regex(levels, pattern).to_numpy(zero_copy_only=False)
         held = int(counts[numeric].sum())
-        if held < MOSTLY * given or (held == given and not commas):  # all of them: text by intention
+        if held < MOSTLY * given:
             continue
-        if commas:
+        if held == given and not commas and len(pairs) <= MOST_LEVELS:
+            return False  # few numbers, all of them text by intention
+        if held == given and not commas:
+            what, way_out = f"numbers in all {given:,} rows, but as text", "Give it as numbers."
+        elif commas:
             what = f"numbers with decimal commas in {held:,} of {given:,} rows, so it was read as text"
             way_out = "Read the file with decimal=',' (--decimal ,)."
         else:
@@ -152,10 +165,11 @@ def _say_strays(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> Non
                 f"Where such cells are missing values, say so: missing=[{stray!r}] (--missing {stray!r})."
             )
         warnings.warn(f"Column {name!r} holds {what}. {way_out}", DataWarning, stacklevel=2)
-        return
+        return True
+    return False
 
 
-def _without_marks(values: pa.ChunkedArray, missing: Sequence[str]) -> tuple[pa.ChunkedArray, str]:
+def without_marks(values: pa.ChunkedArray, missing: Sequence[str]) -> tuple[pa.ChunkedArray, str]:
     """Make the given texts missing values; what is left may be numbers."""
     texts = _texts(values)
     marks = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(list(missing), pa.string()))
@@ -174,7 +188,7 @@ def encode_column(
     """Return the numbers of a column, (rows, width); ``of_row`` says in words where a row is."""
     kind = kind_of_column(values, column.name)
     if kind == "category" and missing:
-        values, kind = _without_marks(values, missing)
+        values, kind = without_marks(values, missing)
     if column.kind in ("category", "code"):
         return _encode_category(values, column, kind)
     if kind == "category":
@@ -182,7 +196,7 @@ def encode_column(
     elif kind == "empty":
         numbers = np.full(len(values), np.nan)
     else:
-        numbers = as_numbers(values)
+        numbers = as_numbers(values, missing)
         _check_flags(numbers, column, kind, of_row)
     absent = np.isnan(numbers)
     filled = np.where(absent, column.fill, numbers) if absent.any() else numbers
@@ -237,13 +251,15 @@ def _check_flags(numbers: Floats, column: Column, kind: str, of_row: Callable[[i
 def _texts(values: pa.ChunkedArray) -> pa.Array:
     array = values.combine_chunks()
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        array = array.dictionary_decode()
     return array.cast(pa.string())
 
 
-def as_numbers(values: pa.ChunkedArray) -> Floats:
-    """Return a numeric column as floats, NaN where it is missing."""
-    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+def as_numbers(values: pa.ChunkedArray, missing: Sequence[str] = ()) -> Floats:
+    """Return a numeric column as floats, NaN where it is missing, or is one of the marks that are numbers."""
+    numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    marks = [float(mark) for mark in missing if re.match(_NUMBER, mark)]
+    return np.where(np.isin(numbers, marks), np.nan, numbers) if marks else numbers
 
 
 def _parse(values: pa.ChunkedArray, name: str, of_row: Callable[[int], str]) -> Floats:

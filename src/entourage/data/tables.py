@@ -5,6 +5,7 @@ together. What the training table taught is a `TableEncoder`: which columns are 
 stands for missing values, and the levels of categories.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from entourage.data.columns import Column, as_numbers, encode_column, kind_of_column, learn_column
+from entourage.data.columns import (
+    Column,
+    as_numbers,
+    encode_column,
+    kind_of_column,
+    learn_column,
+    without_marks,
+)
 from entourage.errors import DataError, DataWarning, check_choice
 from entourage.sets import Sets
 
@@ -33,6 +41,7 @@ __all__ = [
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_INDEX = re.compile(r"__index_level_\d+__")
 TARGET_KINDS = ("rank", "relevance", "choice", "subset")
 
 
@@ -49,8 +58,21 @@ class TableColumns(TypedDict, total=False):
 
 def arrow_table(frame: Any) -> pa.Table:
     """Turn any frame into an Arrow table: pandas, polars or Arrow, through narwhals."""
+    columns = list(getattr(frame, "column_names", None) or getattr(frame, "columns", []))
+    twice = (
+        sorted({str(name) for name in columns if columns.count(name) > 1})
+        if len(set(columns)) < len(columns)
+        else []
+    )
+    if twice:
+        raise DataError(
+            f"The table has more than one column named {', '.join(map(repr, twice))}; rename them."
+        )
     if isinstance(frame, pa.Table):
-        return frame
+        index = [
+            name for name in columns if _INDEX.fullmatch(name)
+        ]  # what pandas stores of an index without a name
+        return frame.drop_columns(index) if index else frame
     import narwhals.stable.v1 as nw
 
     try:
@@ -94,8 +116,9 @@ def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(column.type):  # a frame's own categories: some may be unused
-        used, codes = np.unique(codes, return_inverse=True)
-        ids = encoded.dictionary.take(pa.array(used))
+        used, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # of appearance, as for any other column
+        codes, ids = np.argsort(order)[codes], encoded.dictionary.take(pa.array(used[order]))
     else:
         ids = encoded.dictionary
     counts = np.bincount(codes, minlength=len(ids))
@@ -206,6 +229,13 @@ class TableEncoder:
                 raise DataError(f"Column {role!r} can't be of the situation and something else as well.")
         taken = {set_id, target, *shared, *unused}
         chosen = [n for n in table.column_names if n not in taken] if features is None else _names(features)
+        if features is None:
+            chosen = [n for n in chosen if not _counts_rows(table, n)]
+        odd = [n for n in chosen if n in unused or chosen.count(n) > 1]
+        if odd:
+            raise DataError(
+                f"Column {odd[0]!r} is named as a feature twice, or to be ignored as well; once is enough."
+            )
         for name in chosen:
             if name in (set_id, target, *shared):
                 raise DataError(
@@ -291,7 +321,8 @@ class TableEncoder:
             situation = self._one_a_set(situation, shared, place)
         targets = worst = None
         if with_target and self.target is not None:
-            targets, worst = _read_target(by_name[self.target], self.target, self.target_kind, place)
+            column = by_name[self.target]
+            targets, worst = _read_target(column, self.target, self.target_kind, place, self.missing)
         sets = Sets(objects, offsets, targets, situation, worst=worst, encoder=self)
         return PackedTable(sets, order, ids)
 
@@ -447,6 +478,21 @@ def _rows_twice(table: pa.Table, packed: PackedTable) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: pair[1])
 
 
+def _counts_rows(table: pa.Table, name: str) -> bool:
+    """Whether a column is the index that a frame was written with: it has no name of its own, and each value once."""
+    if name not in ("", "Unnamed: 0") or table.num_rows == 0:
+        return False
+    if pc.count_distinct(table.column(name), mode="all").as_py() < table.num_rows:
+        return False
+    warnings.warn(
+        f"Column {name!r} seems to be the index of a frame: no name, and another value in each row. It was left out; "
+        "write tables without their index.",
+        DataWarning,
+        stacklevel=3,
+    )
+    return True
+
+
 def _names(given: Sequence[str] | None) -> list[str]:
     """Return names as a list, where one may come alone."""
     return [given] if isinstance(given, str) else list(given or [])
@@ -481,12 +527,20 @@ def _coded(column: Column) -> str:
     return f"a {column.kind} of the {column.role}{missing}"
 
 
-def _read_target(column: pa.ChunkedArray, name: str, kind: str, place: _Place) -> tuple[Floats, float | None]:
+def _read_target(
+    column: pa.ChunkedArray, name: str, kind: str, place: _Place, missing: Sequence[str]
+) -> tuple[Floats, float | None]:
     """Turn the target into packed ranks, and return the rank of what is irrelevant."""
     what = {"rank": "ranks", "relevance": "relevances"}.get(kind, "choices, 0 or 1")
-    if kind_of_column(column, name) not in ("number", "flag"):
-        raise DataError(f"Column {name!r} should hold {what}; it holds {column.type}.")
-    values = as_numbers(column)[place.order]
+    came = kind_of_column(column, name)
+    if came == "category" and missing:
+        column, came = without_marks(column, missing)
+    if came not in ("number", "flag"):
+        raise DataError(
+            f"Column {name!r} should hold {what}; it holds {column.type}. Where some cells are text that stands for "
+            "nothing, name it: missing=, --missing."
+        )
+    values = as_numbers(column, missing)[place.order]
     if np.isinf(values).any():
         at = int(np.argmax(np.isinf(values)))
         raise DataError(f"Column {name!r} is infinite in {place.of_packed(at)}; it should hold {what}.")
