@@ -506,6 +506,100 @@ def test_many_columns_are_encoded_in_linear_time():
     assert seconds[1] < 24 * seconds[0]  # 8 times if linear, 64 if quadratic: a ratio within one run
 
 
+def test_columns_that_weigh_or_group_sets_are_no_features():
+    frame = table_of(40)
+    frame["w"], frame["season"] = 1.0 + frame.race % 2, frame.race // 4
+    model = RankSVM().fit(frame, set_id="race", target="place", sample_weight="w", ignore="season")
+    assert model.feature_names_in_.tolist() == ["a", "b", "colour"]
+    model.predict(frame.drop(columns=["w", "season", "place"]))
+    chosen = frame.assign(place=(frame.place == 0).astype(int)).drop(columns=["w", "colour"])
+    logit = MultinomialLogit().fit(chosen, set_id="race", target="place", groups="season")
+    assert logit.parameter_names_ == ["a", "b"]
+
+
+def test_weights_go_to_sets_in_the_order_of_their_appearance_also_of_categories():
+    frame = table_of(40).iloc[::-1].reset_index(drop=True)
+    weights = np.r_[np.zeros(20), np.ones(20)]
+    plain = RankSVM().fit(frame, set_id="race", target="place", sample_weight=weights)
+    coded = frame.assign(race=pd.Categorical(frame.race))
+    other = RankSVM().fit(coded, set_id="race", target="place", sample_weight=weights)
+    np.testing.assert_array_equal(plain.predict_scores(frame), other.predict_scores(coded))
+
+
+def test_the_index_of_a_frame_is_no_feature(tmp_path):
+    frame = table_of(20)[lambda f: f.b < 1]
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (read_table(tmp_path / "t.parquet"), pa.Table.from_pandas(frame)):
+        model = RankSVM().fit(table, set_id="race", target="place")
+        assert model.feature_names_in_.tolist() == ["a", "b", "colour"]
+    frame.to_csv(tmp_path / "t.csv")
+    with pytest.warns(DataWarning, match="'' seems to be the index of a frame"):
+        model = RankSVM().fit(read_table(tmp_path / "t.csv"), set_id="race", target="place")
+    assert model.feature_names_in_.tolist() == ["a", "b", "colour"]
+
+
+def test_numbers_may_stand_for_missing_values_and_so_may_texts_of_the_target():
+    frame = table_of(40)
+    gaps = frame.copy()
+    frame.loc[::5, "a"], gaps.loc[::5, "a"] = -999, np.nan
+    model = RankSVM().fit(frame, set_id="race", target="place", missing=["-999"])
+    np.testing.assert_allclose(
+        model.predict_scores(frame), RankSVM().fit(gaps, set_id="race", target="place").predict_scores(gaps)
+    )
+    out = table_of(40)
+    out["place"] = out["place"].astype(str)
+    out.loc[3, "place"] = "DNF"
+    sets = Sets.from_frame(out, set_id="race", target="place", missing=["DNF"])
+    assert np.isnan(sets.targets).sum() == 1
+    with pytest.raises(DataError, match="should hold ranks.*missing="):
+        Sets.from_frame(out, set_id="race", target="place")
+
+
+def test_numbers_given_as_text_are_said_not_taken_for_names():
+    frame = table_of(40)
+    frame["a"] = frame["a"].map("{:.10f}".format)
+    with pytest.warns(
+        DataWarning, match="'a' holds numbers in all 200 rows, but as text. Give it as numbers"
+    ):
+        Sets.from_frame(frame, set_id="race", target="place")
+    frame.loc[7, "a"] = "n/a"
+    with pytest.warns(DataWarning, match="'n/a' in row 8"):
+        Sets.from_frame(frame, set_id="race", target="place")
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = table_of(10)
+    doubled = pa.Table.from_pandas(frame).append_column("a", pa.array(frame["b"]))
+    for table in (doubled, pd.concat([frame, frame[["a"]]], axis=1)):
+        with pytest.raises(DataError, match="more than one column named 'a'"):
+            RankSVM().fit(table, set_id="race", target="place")
+    with pytest.raises(DataError, match="'a' is named as a feature twice, or to be ignored"):
+        RankSVM().fit(frame, set_id="race", target="place", features=["a", "b"], ignore=["a"])
+
+
+def test_a_choice_model_of_a_table_goes_through_the_commands(tmp_path):
+    frame = table_of(60).drop(columns="colour")
+    frame["place"] = (frame["place"] == 0).astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = MultinomialLogit(l2=1.0).fit(frame, set_id="race", target="place")
+    model.save(tmp_path / "m.entourage")
+    run("predict", tmp_path / "m.entourage", tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    np.testing.assert_allclose(
+        pd.read_csv(tmp_path / "p.csv").probability, model.predict_proba(frame), rtol=1e-6
+    )
+    found = json.loads(run("evaluate", tmp_path / "m.entourage", tmp_path / "t.csv", "--json").stdout)
+    assert found["metrics"]["accuracy"] == pytest.approx(model.score(frame))
+
+
+def test_categories_of_an_arrow_file_of_polars_are_read(tmp_path):
+    frame = pl.from_pandas(table_of(30)).with_columns(pl.col("colour").cast(pl.Categorical))
+    model = RankSVM().fit(frame, set_id="race", target="place")
+    frame.write_ipc(tmp_path / "t.arrow")
+    np.testing.assert_allclose(
+        model.predict_scores(read_table(tmp_path / "t.arrow")), model.predict_scores(frame)
+    )
+
+
 # --- one evaluation --------------------------------------------------------------------------------
 
 

@@ -250,9 +250,11 @@ def _check_flags(numbers: Floats, column: Column, kind: str, of_row: Callable[[i
 
 def _texts(values: pa.ChunkedArray) -> pa.Array:
     array = values.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array.cast(pa.string())
+    if not pa.types.is_dictionary(array.type):
+        return array.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(
+        array.indices, array.dictionary.cast(pa.string())
+    ).dictionary_decode()
 
 
 def as_numbers(values: pa.ChunkedArray, missing: Sequence[str] = ()) -> Floats:

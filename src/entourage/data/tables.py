@@ -7,6 +7,7 @@ stands for missing values, and the levels of categories.
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, TypedDict
@@ -59,11 +60,7 @@ class TableColumns(TypedDict, total=False):
 def arrow_table(frame: Any) -> pa.Table:
     """Turn any frame into an Arrow table: pandas, polars or Arrow, through narwhals."""
     columns = list(getattr(frame, "column_names", None) or getattr(frame, "columns", []))
-    twice = (
-        sorted({str(name) for name in columns if columns.count(name) > 1})
-        if len(set(columns)) < len(columns)
-        else []
-    )
+    twice = [str(name) for name, times in Counter(columns).items() if times > 1]
     if twice:
         raise DataError(
             f"The table has more than one column named {', '.join(map(repr, twice))}; rename them."
@@ -130,6 +127,10 @@ def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray
 def _exact_labels(table: pa.Table, name: str, what: str, purpose: str) -> pa.Array:
     """Return a column of labels, all of them there; numbers that a double can't tell apart are refused."""
     column = _column(table, name, what).combine_chunks()
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        column = pa.DictionaryArray.from_arrays(
+            column.indices, column.dictionary.cast(pa.string())
+        )  # as polars writes
     missing = column.is_null()
     if pa.types.is_floating(column.type):
         missing = pc.or_kleene(missing, pc.is_nan(column))
@@ -467,7 +468,7 @@ def _rows_twice(table: pa.Table, packed: PackedTable) -> list[tuple[int, int]]:
     alike = np.ones(len(at), dtype=bool)
     for column in table.columns:
         values = column.combine_chunks()
-        values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        values = values.indices if pa.types.is_dictionary(values.type) else values
         a, b = values.take(pa.array(first[alike])), values.take(pa.array(second[alike]))
         equal = pc.fill_null(pc.equal(a, b), False).to_numpy(zero_copy_only=False)
         both = pc.and_(a.is_null(), b.is_null()).to_numpy(zero_copy_only=False)
