@@ -75,6 +75,9 @@ def rounded(values, kind):
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize(("m", "width"), [(7, 24), (70, 16), (5, 64)])
 def test_means_and_gradients_agree_with_float64(m, width, activation, precision, monkeypatch):
+    if m == 70 and DEVICE == "cpu":  # two blocks as well, and a tenth of the pairs for the interpreter
+        monkeypatch.setattr(fused, "BLOCK", 16)
+        m = 20
     if precision == "high" and DEVICE == "cuda":
         torch.set_float32_matmul_precision("high")
         monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
