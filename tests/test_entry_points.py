@@ -175,9 +175,12 @@ def test_unix_times_within_a_minute_are_learnt_as_well_as_seconds(way, tmp_path)
     offset=st.sampled_from([0.0, 1e-9, -3e4, 1.7e9, -1e12]),
     scale=st.sampled_from([1e-6, 1.0, 1e6]),
     labels=st.sampled_from(["int", "text", "huge", "negative"]),
+    tails=st.booleans(),
 )
-def test_offsets_scales_and_labels_change_nothing(offset, scale, labels):
+def test_offsets_scales_labels_and_tails_change_nothing(offset, scale, labels, tails):
     frame = table_of(60)
+    if tails:
+        frame["b"] = np.random.default_rng(1).standard_cauchy(len(frame)) ** 3
     plain = ranker(steps=30).fit(frame, set_id="race", target="place").predict_scores(frame)
     moved = frame.copy()
     spread = max(scale, abs(offset) * 1e-6)  # else there is nothing left of it in double precision
