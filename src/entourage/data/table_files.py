@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -111,7 +112,7 @@ def read_table(
                 f"{path} has a single column, {table.column_names[0]!r}: columns seem to be separated by {other!r}. "
                 f"Give sep={other!r} (--sep '{other}')."
             )
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(table.column_names).items() if times > 1)
     if twice:
         raise DataError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename them.")
     return table

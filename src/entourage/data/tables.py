@@ -217,9 +217,13 @@ class TableEncoder:
         """
         check_choice("target_kind", target_kind, TARGET_KINDS)
         table = arrow_table(frame)
+        by_name = dict(
+            zip(table.column_names, table.columns, strict=True)
+        )  # tables may have thousands of columns
         shared, unused, marks = _names(situation), _names(ignore), _names(missing)
         for name in (set_id, *([] if target is None else [target]), *shared, *_names(features), *unused):
-            _column(table, name, "column")
+            if name not in by_name:
+                _column(table, name, "column")  # says which names are like it
         if target == set_id:
             raise DataError(
                 f"Column {set_id!r} can't be the set id and the target as well: one says which rows form a set, the "
@@ -232,19 +236,20 @@ class TableEncoder:
         chosen = [n for n in table.column_names if n not in taken] if features is None else _names(features)
         if features is None:
             chosen = [n for n in chosen if not _counts_rows(table, n)]
-        odd = [n for n in chosen if n in unused or chosen.count(n) > 1]
+        ignored = set(unused)
+        odd = [name for name, times in Counter(chosen).items() if times > 1 or name in ignored]
         if odd:
             raise DataError(
                 f"Column {odd[0]!r} is named as a feature twice, or to be ignored as well; once is enough."
             )
+        other = {set_id, target, *shared}
         for name in chosen:
-            if name in (set_id, target, *shared):
+            if name in other:
                 raise DataError(
                     f"Column {name!r} can't be a feature of the objects and something else as well."
                 )
         if not chosen and not shared:
             raise DataError("No column is left to learn from: a table needs at least one feature.")
-        by_name = dict(zip(table.column_names, table.columns, strict=True))
         read = read or by_name.__getitem__
         columns = [learn_column(read(n), n, "object", codes=codes, missing=marks) for n in chosen]
         columns += [learn_column(read(n), n, "situation", codes=False, missing=marks) for n in shared]
@@ -277,6 +282,8 @@ class TableEncoder:
 
     def check_same(self, other: "TableEncoder", what: str) -> None:
         """See that sets made by another encoder mean the same by their numbers."""
+        if self.columns == other.columns:  # nearly always, and asked whenever sets are scored
+            return
         mine, theirs = ({c.name: c for c in encoder.columns} for encoder in (self, other))
         if list(mine) != list(theirs):
             differing = sorted(set(mine) ^ set(theirs))
