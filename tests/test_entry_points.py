@@ -807,3 +807,19 @@ def test_compare_takes_a_frame():
     by_sets = compare(sets, candidates, metrics=[], groups=np.arange(40) // 4)
     assert by_frame.means == by_sets.means
     assert by_frame.p_value == by_sets.p_value
+
+
+def test_a_fit_that_fails_leaves_a_fitted_model_as_it_was(tmp_path):
+    frame = table_of(60)
+    frame["driver"] = [f"d{i % 50}" for i in range(len(frame))]  # more levels than one-hot takes
+    model = ranker(steps=5).fit(frame, set_id="race", target="place")
+    before = model.predict_scores(frame)
+
+    def interrupt(score):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*reversed_half()[:2], on_evaluation=interrupt)
+    np.testing.assert_array_equal(model.predict_scores(frame), before)
+    model.save(tmp_path / "m.entourage")
+    np.testing.assert_array_equal(load(tmp_path / "m.entourage").predict_scores(frame), before)

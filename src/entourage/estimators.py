@@ -215,10 +215,10 @@ def _remake(kind: type[SetEstimator], kept: Kept) -> SetEstimator:
         steps=kept.steps,
         interrupted=kept.interrupted,
     )
+    model._categories = kept.categories
     model._keep(
         kept.net, kept.scorer, kept.standardise, outcome, seed=kept.seed, partial_fits=kept.partial_fits
     )
-    model.categories_ = kept.categories
     model.table_ = kept.table
     if kept.threshold is not None and isinstance(model, SubsetChooser):
         model.threshold_ = kept.threshold

@@ -435,7 +435,7 @@ class _Refit:
         if self.of_net:
             self.plain = _plain(model)
             known = getattr(model, "categories_", None)  # a control is not fitted
-            self.plain.categories_ = self.plain._categories_of(sets) if known is None else known
+            self.plain._categories = self.plain._categories_of(sets) if known is None else known
             self.standardise = self.plain._standardizer(sets, None)
 
     def __call__(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:

@@ -275,7 +275,7 @@ class SetEstimator(SetPredictor):
         check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
         sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
         check_number("validation", self.validation, least=0, below=1)
-        self.categories_ = self._categories_of(sets)
+        self._categories = self._categories_of(sets)
         seed = self._draw_seed(self.checkpoint)
         standardise = self._standardizer(sets, weights)
         net = self._find_net(sets, weights, seed)
@@ -283,21 +283,22 @@ class SetEstimator(SetPredictor):
         training, held_out = self._hold_out(sets, seed)
         device = find_device(self.device)
         own = None if weights is None else weights[training]
-        self._say_how_long(net, scorer.to(device), sets, device, self.steps)
         learnt = self.task.in_single_precision(sets)
         if sets.on_disk:
             situated = standardise.situations(learnt)
             data = self._resident(situated, device, own, only=training, on_batch=standardise.on_batch)
         else:
             data = self._resident(standardise(learnt[training]), device, own)
+        plan = self._plan(data, seed, scorer)
+        self._say_how_long(net, scorer.to(device), sets, device, plan.steps)
         return _Start(
             sets=sets,
             weights=weights,
             standardise=standardise,
             net=net,
-            scorer=scorer.to(device),
+            scorer=scorer,
             data=data,
-            plan=self._plan(data, seed, scorer),
+            plan=plan,
             judge=None
             if held_out is None
             else self._judge(sets, held_out, standardise, weights, device, seed),
@@ -315,9 +316,9 @@ class SetEstimator(SetPredictor):
             return
         objects = torch.zeros(1, timed, sets.n_features + sets.n_situation_features, device=device)
         with torch.no_grad():
-            scorer.eval()(objects)
+            scorer.eval()(objects).sum().item()  # .item() waits for the device
             begin = time.perf_counter()
-            scorer(objects)
+            scorer(objects).sum().item()
         seconds = time.perf_counter() - begin
         share = (largest / timed) ** 2 if steps else float(np.square(sets.sizes / timed).sum())
         work = (
@@ -372,12 +373,13 @@ class SetEstimator(SetPredictor):
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
+            self._categories = self.categories_
             net, seed, count, standardise = self.net_, self._seed, self._partial_fits, self._standardise
             state = self._optimizer_state if self._optimizer_kind == self.optimizer else None
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = self._draw_seed(), 0, None
-            self.categories_ = self._categories_of(sets)
+            self._categories = self._categories_of(sets)
             standardise = self._standardizer(sets, weights, ignore_constant=False)  # more may come
             if isinstance(self.net, str):
                 raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
@@ -454,7 +456,7 @@ class SetEstimator(SetPredictor):
 
     def _build(self, net: Net, standardise: Standardizer, seed: int) -> Scorer:
         check_number("members", self.members, least=1, whole=True)
-        categories = [(place, levels) for place, levels in self.categories_]  # JSON has lists for tuples
+        categories = [(place, levels) for place, levels in self._categories]  # JSON has lists for tuples
         seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=self.members - 1)]
         scorers = [
             build_with_categories(
@@ -494,7 +496,7 @@ class SetEstimator(SetPredictor):
     def _standardizer(
         self, sets: Sets, weights: NDArray[np.float64] | None, *, ignore_constant: bool = True
     ) -> Standardizer:
-        places = [place for place, _ in self.categories_]
+        places = [place for place, _ in self._categories]
         return Standardizer.fit(
             sets, self.standardize, leave=places, weights=weights, ignore_constant=ignore_constant
         )
@@ -614,7 +616,7 @@ class SetEstimator(SetPredictor):
             loss_identity(self._loss()),
             self.validation,
             self.standardize,
-            self.categories_,
+            self._categories,
             self.members,
             self.subset_size,
             self.subsets_per_set,
@@ -638,6 +640,7 @@ class SetEstimator(SetPredictor):
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
         self._optimizer_kind = self.optimizer
         self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
+        self.categories_ = self._categories  # only now: a fit that fails leaves a fitted model as it was
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.held_out_score_ = score_not_chosen_by(outcome.history)
