@@ -15,11 +15,11 @@ from rich.table import Table
 from benchmarks.measure import extra_memory, in_turns
 from benchmarks.reference import ConcatenatedPairs, hand_written_epoch
 from entourage import FATE, FETA, ContextFree, Ranker, __version__
-from entourage.batching import Resident
 from entourage.data import Sets, make_medoid
 from entourage.losses import hinge_ranking_loss
 from entourage.nets import layers
-from entourage.training import train
+from entourage.training.batches import Resident
+from entourage.training.loop import train
 
 RESULTS = Path(__file__).parent / "results"
 CPU = torch.device("cpu")

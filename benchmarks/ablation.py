@@ -20,10 +20,10 @@ import torch
 from benchmarks.best import SETTINGS, data_of
 from benchmarks.real import parts
 from entourage import FATE, FETA, Ranker, SetAttention, __version__
-from entourage.evaluation import metric_of_sets
+from entourage.data.sets import Sets
 from entourage.metrics import METRICS
 from entourage.nets import Net
-from entourage.sets import Sets
+from entourage.tasks.evaluate import metric_of_sets
 
 RESULTS = Path(__file__).parent / "results"
 STEPS = 4_000  # on medoid and hypervolume: a third of what benchmarks.best takes

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from entourage import FATE, FETA, ContextFree, Ranker, __version__
-from entourage.batching import find_device
 from entourage.data import make_medoid
 from entourage.metrics import METRICS
+from entourage.training.batches import find_device
 
 METRIC_NAMES = ["spearman", "ranking_accuracy", "zero_one_accuracy"]
 DEFAULTS = {

@@ -17,8 +17,8 @@ import torch
 
 from entourage import Ranker, SetAttention, __version__
 from entourage.data import make_hypervolume, make_medoid
+from entourage.data.sets import Sets
 from entourage.metrics import METRICS
-from entourage.sets import Sets
 
 RESULTS = Path(__file__).parent / "results"
 METRIC_NAMES = ["ranking_accuracy", "zero_one_accuracy"]

@@ -15,7 +15,7 @@ import torch
 
 from entourage import FATE, ContextFree, DiscreteChooser, SetAttention, SubsetChooser, __version__
 from entourage.data import make_choice, make_digits, make_pareto
-from entourage.data.choices import CHOICE_TASKS
+from entourage.data.synthetic.choices import CHOICE_TASKS
 
 RESULTS = Path(__file__).parent / "results"
 NETS = {"ContextFree": ContextFree(), "FATE": FATE(), "SetAttention": SetAttention()}

@@ -16,7 +16,7 @@ import torch._inductor.config
 from entourage import FATE, FETA, ContextFree, Ranker, __version__
 from entourage.data import make_medoid
 from entourage.losses import find_loss
-from entourage.training import Run
+from entourage.training.loop import Run
 
 RESULTS = Path(__file__).parent / "results"
 STEPS = 60

@@ -29,7 +29,7 @@ from entourage import FATE, FETA, ContextFree, Ranker, SetAttention, __version__
 from entourage.data import make_medoid
 from entourage.losses import find_loss
 from entourage.nets import pairs
-from entourage.training import EnsembleRun, Run
+from entourage.training.loop import EnsembleRun, Run
 
 RESULTS = Path(__file__).parent / "results"
 BATCH = 1024

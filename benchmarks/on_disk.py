@@ -39,12 +39,12 @@ def own_megabytes() -> float:
 
 def fit(path: Path, folder: str) -> None:
     """Fit in this process; print seconds and peak megabytes as JSON."""
-    from entourage.automatic import ranker_for
     from entourage.data import read_table
-    from entourage.data.tables import TableEncoder
-    from entourage.tabular import fit_on_disk
+    from entourage.data.encoder import TableEncoder
+    from entourage.estimators.tables import fit_on_disk
+    from entourage.selection.auto import estimator_for
 
-    model = ranker_for("fate", steps=200, device="cpu", random_state=0)
+    model = estimator_for("fate", steps=200, device="cpu", random_state=0)
     roles = {"set_id": "set", "target": "y"}
     before, peak, done = own_megabytes(), [0.0], threading.Event()
 

@@ -21,10 +21,10 @@ from benchmarks.real import parts
 from entourage import FATE, ContextFree, Ranker, SetAttention, __version__
 from entourage.baselines import LambdaMART
 from entourage.data import make_hypervolume, make_medoid
-from entourage.evaluation import mean_over_sets, metric_of_sets
+from entourage.data.sets import Sets
 from entourage.losses import hinge_ranking_loss
 from entourage.metrics import METRICS
-from entourage.sets import Sets
+from entourage.tasks.evaluate import mean_over_sets, metric_of_sets
 
 RESULTS = Path(__file__).parent / "results"
 STEPS, BATCH = 1_000, 256

@@ -13,9 +13,9 @@ import numpy as np
 import skimage
 from skimage.transform import resize
 
-from entourage.images.cues import describe
-from entourage.images.depth import cut
-from entourage.images.photographs import load_motorcycle
+from entourage.data.photographs.cues import describe
+from entourage.data.photographs.depth import cut
+from entourage.data.photographs.photographs import load_motorcycle
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -22,12 +22,12 @@ import torch
 from entourage import __version__
 from entourage.baselines import MODELS
 from entourage.data import Sets
-from entourage.data.letor import load_letor
-from entourage.data.long_files import load_f1
-from entourage.evaluation import evaluate_scores
+from entourage.data.datasets.formula1 import load_f1
+from entourage.data.datasets.letor import load_letor
 from entourage.metrics import METRICS
-from entourage.spaces import few_sets_space
-from entourage.tuning import tune
+from entourage.selection.spaces import few_sets_space
+from entourage.selection.tuning import tune
+from entourage.tasks.evaluate import evaluate_scores
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ["ERR", "RankSVM", "RankBoost", "LambdaMART", "RankNet", "ListNet", "FETA-Net", "FATE-Net"]

@@ -1,8 +1,8 @@
 """Scoring at volume, Parquet to Parquet: ``python -m benchmarks.stream --sets 1000000``.
 
-Ours is `entourage.tabular.predict_stream`, what ``entourage predict`` does. The reference is what can't be left out:
-pyarrow reads the file and writes the same table with two columns more, and the net scores the same sets, standardised
-and on tensors, in the same batches. In turns in one process; the peak memory in a process of its own.
+Ours is `entourage.estimators.tables.predict_stream`, what ``entourage predict`` does. The reference is what can't be
+left out: pyarrow reads the file and writes the same table with two columns more, and the net scores the same sets,
+standardised and on tensors, in the same batches. In turns in one process; the peak memory in a process of its own.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from pyarrow import parquet
 
 from benchmarks.measure import peak_megabytes
 from entourage import FATE, Ranker, __version__, load
-from entourage.batching import Resident, predict_packed
-from entourage.data.tables import TableEncoder
-from entourage.inputs import encoder_of
-from entourage.tabular import predict_stream
+from entourage.data.encoder import TableEncoder
+from entourage.estimators.inputs import encoder_of
+from entourage.estimators.tables import predict_stream
+from entourage.training.batches import Resident, predict_packed
 
 RESULTS = Path(__file__).parent / "results"
 FEATURES = 10

@@ -12,7 +12,7 @@ import numpy as np
 
 from entourage import FATE, ContextFree, Ranker
 from entourage.data import make_medoid
-from entourage.data.synthetic import medoid_distances
+from entourage.data.synthetic.medoid import medoid_distances
 
 X, ranks = make_medoid(n_sets=4_000, random_state=0)
 context_free = Ranker(ContextFree(width=32), steps=500, random_state=0).fit(X, ranks)

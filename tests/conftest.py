@@ -12,10 +12,14 @@ torch.set_num_threads(
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets.fused, without a GPU
+    os.environ.setdefault(
+        "TRITON_INTERPRET", "1"
+    )  # the kernels of entourage.nets.pairs_triton, without a GPU
 
 NETS = Path(__file__).parents[1] / "src/entourage/nets"
 CHECKED = [
-    f"entourage.nets.{path.stem}" for path in NETS.glob("*.py") if path.stem not in ("__init__", "fused")
+    f"entourage.nets.{path.stem}"
+    for path in NETS.glob("*.py")
+    if path.stem not in ("__init__", "pairs_triton")
 ]
-install_import_hook(["entourage.losses", *CHECKED], "beartype.beartype")
+install_import_hook(["entourage.tasks.losses", *CHECKED], "beartype.beartype")

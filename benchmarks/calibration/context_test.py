@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.calibration.jobs import arguments, rate, run_jobs
-from entourage.context_test import context_test
+from entourage.effects.context_test import context_test
 
 LEVEL = 0.05
 LARGEST_RATE = 0.07  # of false alarms

@@ -1,6 +1,6 @@
 """How often the verdict on context is wrong: ``python -m benchmarks.calibration.verdict [--seconds 540]``.
 
-Every data set goes through `entourage.comparison.compare` as users call it: default candidates, hold-out, folds.
+Every data set goes through `entourage.selection.compare` as users call it: default candidates, hold-out, folds.
 *Without* a context effect, the share of data sets with p <= 0.05 is the rate of false alarms; it comes with an exact
 (Clopper-Pearson) 95 % interval. An object's utility is linear or curved in its features, plus independent Gumbel noise,
 so that independence of irrelevant alternatives holds; sets have 5 objects or, "ragged", 3 to 8. "Grouped" data have
@@ -30,8 +30,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.calibration.jobs import arguments, rate, run_jobs
-from entourage.comparison import compare
 from entourage.data import Sets
+from entourage.selection.comparison import compare
 
 LEVEL, TOLERATED = 0.05, 0.07
 SIZES = (100, 300, 1500)

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from entourage.cross_validation import cross_validate
+    from entourage.data import Sets
     from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser, load
     from entourage.nets import FATE, FETA, ContextFree, SetAttention
-    from entourage.sets import Sets
+    from entourage.selection import cross_validate
 
 __all__ = [
     "FATE",
@@ -26,7 +26,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "cross_validate": "entourage.cross_validation",
+    "cross_validate": "entourage.selection",
     "Ranker": "entourage.estimators",
     "DiscreteChooser": "entourage.estimators",
     "SubsetChooser": "entourage.estimators",
@@ -35,7 +35,7 @@ _HOMES = {
     "FETA": "entourage.nets",
     "ContextFree": "entourage.nets",
     "SetAttention": "entourage.nets",
-    "Sets": "entourage.sets",
+    "Sets": "entourage.data",
 }
 
 

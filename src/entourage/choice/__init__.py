@@ -4,7 +4,7 @@ They take sets and choices as `entourage.DiscreteChooser` does, and stand beside
 """
 
 from entourage.choice.base import ChoiceModel
-from entourage.choice.halo import ContextualLogit
+from entourage.choice.contextual import ContextualLogit
 from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from entourage import model_file
+from entourage.choice.likelihood import Floats, Index, Packed, sum_by
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
-from entourage.choice.packed import Floats, Index, Packed, sum_by
 from entourage.choice.summary import table
-from entourage.data.tables import TableColumns, TableEncoder
+from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.resampling import labels_of
+from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ModelFileError, ShapeError
-from entourage.intervals import labels_of
-from entourage.model_content import describe_attributes
-from entourage.predictor import OneChoicePredictor
-from entourage.sets import AnySets, Sets
+from entourage.estimators.base import OneChoicePredictor
+from entourage.estimators.model_file import describe_attributes
 from entourage.tasks import Choice
+from entourage.training import tensor_file as model_file
 
 __all__ = ["ChoiceModel"]
 
@@ -115,7 +115,7 @@ class ChoiceModel(OneChoicePredictor):
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.model_file`."""
+        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.training.tensor_file`."""
         from entourage.choice import MODELS
 
         self._check_fitted()

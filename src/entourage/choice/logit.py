@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from entourage.choice.base import ChoiceModel
-from entourage.choice.packed import Floats, Index, Packed, codes_of, softmax_information, softmax_terms
+from entourage.choice.likelihood import Floats, Index, Packed, codes_of, softmax_information, softmax_terms
+from entourage.data.sets import AnySets, Sets
 from entourage.errors import ShapeError, check_number
-from entourage.sets import AnySets, Sets
 
 __all__ = ["MultinomialLogit"]
 

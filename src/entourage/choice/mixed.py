@@ -10,10 +10,10 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from entourage.choice.base import ChoiceModel
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
 from entourage.choice.logit import MultinomialLogit
-from entourage.choice.packed import Floats, Index, Packed, log_sum_exp
+from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_choice, check_number
-from entourage.sets import Sets
 
 __all__ = ["MixedLogit"]
 

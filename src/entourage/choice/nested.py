@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from entourage.choice.base import ChoiceModel
-from entourage.choice.packed import Floats, Index, Packed, log_sum_exp
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
+from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_number
-from entourage.sets import Sets
 
 __all__ = ["NestedLogit"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from entourage.choice.packed import Floats
+from entourage.choice.likelihood import Floats
 
 __all__ = ["Peak", "inverse", "maximise", "slopes_by_differences"]
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from entourage.data.letor import load_letor
+from entourage.data.datasets.letor import load_letor
 from entourage.errors import DataError
 from entourage.files import replacing
 

@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from entourage import __version__
-from entourage.data.synthetic import make_medoid, medoid_distances
+from entourage.data.ranks import ranks_from_scores
+from entourage.data.sets import Sets
+from entourage.data.synthetic.medoid import make_medoid, medoid_distances
 from entourage.estimators import Ranker
-from entourage.evaluation import evaluate_scores
 from entourage.experiments.paper import read_claims
-from entourage.metrics import METRICS
 from entourage.nets import FATE, FETA, ContextFree, Net
-from entourage.ranks import ranks_from_scores
-from entourage.report import Cell, Section, Table, make_folder, write_report
-from entourage.sets import Sets
+from entourage.report.page import Cell, Section, Table, make_folder, write_report
+from entourage.tasks.evaluate import evaluate_scores
+from entourage.tasks.ranking_metrics import METRICS
 
 __all__ = ["METRIC_NAMES", "Result", "Reversal", "run_demo"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.baselines import MODELS
-from entourage.data.context_effects import effect_utilities, make_context_effect, third_objects
+from entourage.data.synthetic.context_effects import effect_utilities, make_context_effect, third_objects
+from entourage.estimators.base import SetPredictor
+from entourage.estimators.baselines import MODELS
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
-from entourage.predictor import SetPredictor
-from entourage.report import Cell, Section, Table, write_report, write_text
+from entourage.report.page import Cell, Section, Table, write_report, write_text
 
 __all__ = ["run_effects"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from entourage.errors import check_number
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
-from entourage.report import Cell, Section, Table, write_report, write_text
+from entourage.report.page import Cell, Section, Table, write_report, write_text
 
 __all__ = [
     "RankingFunction",

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from entourage.baselines import MODELS
-from entourage.batching import find_device
-from entourage.data.synthetic import make_hypervolume, make_medoid
+from entourage.data.sets import Sets
+from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
 from entourage.estimators import SetEstimator
+from entourage.estimators.base import SetPredictor
+from entourage.estimators.baselines import MODELS
 from entourage.experiments.rows import Job, Options, Row, provenance
-from entourage.predictor import SetPredictor
-from entourage.sets import Sets
-from entourage.together import fit_together
-from entourage.tuning import tune
+from entourage.selection.tuning import tune
+from entourage.training.batches import find_device
+from entourage.training.stacked import fit_together
 
 __all__ = ["ModelJob", "batches_of", "fit_all", "held_out_data", "model_jobs", "training_data"]
 

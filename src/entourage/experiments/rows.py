@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from entourage import __version__
-from entourage.batching import find_device
+from entourage.data.sets import Sets
 from entourage.errors import UserError, check_choice
-from entourage.report import make_folder, write_text
-from entourage.sets import Sets
+from entourage.report.page import make_folder, write_text
+from entourage.training.batches import find_device
 
 __all__ = ["MODES", "Job", "Options", "Row", "fingerprint", "keep_rows", "provenance"]
 

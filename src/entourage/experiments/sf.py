@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from entourage.choice import ContextualLogit, MultinomialLogit
-from entourage.data.long_files import load_sf, load_sf_modes
+from entourage.data.datasets.formula1 import load_sf, load_sf_modes
+from entourage.data.folds import fold_indices
+from entourage.data.sets import Sets
 from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser
+from entourage.estimators.base import SetPredictor
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, fingerprint, keep_rows, provenance
-from entourage.folds import fold_indices
 from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
-from entourage.predictor import SetPredictor
-from entourage.report import Cell, Section, Table, write_report, write_text
-from entourage.sets import Sets
+from entourage.report.page import Cell, Section, Table, write_report, write_text
 
 __all__ = ["run_sf"]
 

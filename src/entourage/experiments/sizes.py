@@ -8,7 +8,7 @@ from typing import Any
 from entourage.experiments.models import ModelJob, batches_of, fit_all, held_out_data, model_jobs
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Options, Row, keep_rows
-from entourage.report import Cell, Section, Table, write_report, write_text
+from entourage.report.page import Cell, Section, Table, write_report, write_text
 
 __all__ = ["run_sizes"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from entourage.evaluation import evaluate_scores
 from entourage.experiments.models import ModelJob, batches_of, fit_all, held_out_data, model_jobs
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Options, Row, keep_rows
-from entourage.metrics import METRICS
-from entourage.report import Cell, Section, Table, write_report, write_text
+from entourage.report.page import Cell, Section, Table, write_report, write_text
+from entourage.tasks.evaluate import evaluate_scores
+from entourage.tasks.ranking_metrics import METRICS
 
 __all__ = ["METRIC_NAMES", "entries", "run_table", "summarise"]
 

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.baselines import MODELS
+from entourage.data.folds import fold_indices
+from entourage.data.photographs.depth import DepthSets, cut, make_depth_sets
+from entourage.data.photographs.photographs import Photograph, find_photographs
+from entourage.data.ranks import average_places
+from entourage.data.resampling import bootstrap_interval, sign_flip_p_value
 from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
-from entourage.evaluation import metric_of_sets
+from entourage.estimators.baselines import MODELS
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
-from entourage.folds import fold_indices
-from entourage.images.depth import DepthSets, cut, make_depth_sets
-from entourage.images.photographs import Photograph, find_photographs
-from entourage.intervals import bootstrap_interval, sign_flip_p_value
-from entourage.metrics import METRICS
-from entourage.ranks import average_places
-from entourage.report import Cell, Section, Table, make_folder, write_report, write_text
-from entourage.spaces import few_sets_space
-from entourage.tuning import tune
+from entourage.report.page import Cell, Section, Table, make_folder, write_report, write_text
+from entourage.selection.spaces import few_sets_space
+from entourage.selection.tuning import tune
+from entourage.tasks.evaluate import metric_of_sets
+from entourage.tasks.ranking_metrics import METRICS
 
 __all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 

@@ -5,7 +5,7 @@ import torch
 from entourage.errors import check_choice, check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.context_free import ContextFree
-from entourage.nets.rounds import FEATURE_MAPS, InducedMessage, PairMessage, RefinedScorer, Round
+from entourage.nets.message_passing import FEATURE_MAPS, InducedMessage, PairMessage, RefinedScorer, Round
 
 __all__ = ["SetAttention"]
 

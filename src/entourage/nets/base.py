@@ -6,7 +6,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from entourage.axes import Mask, Objects, Scores
+from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.layers import Dropout
 
 __all__ = ["Net", "Scorer"]

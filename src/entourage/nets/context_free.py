@@ -2,7 +2,7 @@
 
 import torch
 
-from entourage.axes import Mask, Objects, Scores
+from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, present, score_in_tiles
 

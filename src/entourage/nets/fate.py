@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from entourage.axes import Hidden, Mask, Objects, Scores
+from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present, score_in_tiles
-from entourage.nets.rounds import SetMessage, refine
+from entourage.nets.message_passing import SetMessage, refine
 
 __all__ = ["FATE"]
 
@@ -32,7 +32,7 @@ class FATE(Net):
         ``C(x) = Q \ {x}``. An empty context (a set of one) is represented by 0.
     rounds : int
         With 1, the paper's network. With more, features become states of ``width``, and in each earlier round
-        all states are aggregated and each is changed in that context (see :mod:`entourage.nets.rounds`); the
+        all states are aggregated and each is changed in that context (see :mod:`entourage.nets.message_passing`); the
         paper's network then scores the last states.
     pooling : {"mean", "spread"}
         What the earlier rounds aggregate: the mean of embeddings, or also their deviation and maximum.

@@ -3,12 +3,12 @@
 import torch
 from torch import nn
 
-from entourage.axes import Mask, Objects, Scores
+from entourage.data.shapes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, present, score_in_tiles
+from entourage.nets.message_passing import PairMessage, refine
 from entourage.nets.pairs import fits_at_once, mean_over_others
-from entourage.nets.rounds import PairMessage, refine
 from entourage.nets.subcontexts import SubcontextMean
 
 __all__ = ["FETA"]
@@ -39,7 +39,7 @@ class FETA(Net):
     rounds : int
         With 1, the paper's network. With more, features become states of ``width``, and in each earlier round
         every pair sends a message, averaged over the others, that changes a state (see
-        :mod:`entourage.nets.rounds`); the paper's network then scores the last states.
+        :mod:`entourage.nets.message_passing`); the paper's network then scores the last states.
     dropout : float
         The share of each earlier round's changes that is left out in training.
     features : {"linear", "periodic"}

@@ -65,7 +65,9 @@ class MaskedBatchNorm(nn.Module):
             bessel = count / (count - 1).clamp(min=1)
         with torch.no_grad():
             unbiased = variance * bessel
-            keep = 1 - self.momentum  # in place: stacked nets (entourage.together) follow theirs so as well
+            keep = (
+                1 - self.momentum
+            )  # in place: stacked nets (entourage.training.stacked) follow theirs so as well
             self.mean.mul_(keep).add_(mean.to(self.mean.dtype), alpha=self.momentum)
             self.variance.mul_(keep).add_(unbiased.to(self.variance.dtype), alpha=self.momentum)
         return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias

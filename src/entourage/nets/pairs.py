@@ -5,7 +5,7 @@ the set; only sums, activations and the later layers are quadratic. Pairs are wo
 states of a tile stay in the cache and memory is bounded by the tile, not by the number of pairs. With
 gradients, a tile's states are not kept but computed again on the way back.
 
-On a GPU, large sets go through one kernel where there is one for the net (:mod:`entourage.nets.fused`).
+On a GPU, large sets go through one kernel where there is one for the net (:mod:`entourage.nets.pairs_triton`).
 """
 
 import functools
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from entourage.axes import Mask, Objects, Scores
+from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.layers import MLP
 
 __all__ = ["fits_at_once", "mean_over_others"]
@@ -71,9 +71,9 @@ def _kernel(utility: MLP, left: Tensor, squash: bool) -> ModuleType | None:
     """Return the module of the kernel that does this work, if there is one."""
     if left.shape[1] < FUSED_FROM or left.device.type not in FUSED_ON or not _has_triton():
         return None
-    from entourage.nets import fused
+    from entourage.nets import pairs_triton
 
-    return fused if fused.serves(utility, left, squash=squash) else None
+    return pairs_triton if pairs_triton.serves(utility, left, squash=squash) else None
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from entourage.axes import Mask, Objects, Scores
+from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.layers import MLP
 
 __all__ = ["SubcontextMean"]

@@ -1,0 +1,240 @@
+"""The page of a comparison: the verdict, the models beside each other, the data, and who changes whom."""
+
+import platform
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from entourage.data.encoder import PackedTable, TableEncoder
+from entourage.estimators import SetEstimator
+from entourage.estimators.base import SetPredictor
+from entourage.estimators.tables import describe, influence
+from entourage.report.page import Cell, Section, Table, write_report
+from entourage.selection.comparison import Comparison, verdict, warnings_of
+
+__all__ = ["write_comparison"]
+
+INK = {"context": "#b3261e", "context-free": "#5b6675"}
+SHOWN_OBJECTS = 10
+
+
+def write_comparison(
+    path: Path,
+    comparison: Comparison,
+    refitted: dict[str, SetPredictor],
+    table: pa.Table,
+    packed: PackedTable,
+    encoder: TableEncoder,
+    *,
+    title: str,
+) -> None:
+    """Write the page, with curves and influences of the chosen nets.
+
+    It says nothing of when or how long: one table and one seed give one page. ``refitted`` are the chosen models,
+    by kind, fitted to all sets (:func:`entourage.selection.comparison.refit_chosen`).
+    """
+    chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
+    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, SetEstimator)}
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        sections = [
+            _gain(comparison, folder),
+            _models(comparison),
+            _by_size(comparison, packed, chosen, folder),
+            *_curves(fitted, comparison, folder),
+            *_influences(fitted, chosen["context"], table, packed, encoder),
+            *_profile(comparison, packed, encoder, folder),
+            _settings(comparison),
+        ]
+        write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
+
+
+def _gain(comparison: Comparison, folder: Path) -> Section:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 1.5), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    low, high = comparison.interval
+    axis.axvline(0, color="#8a94a3", linewidth=1)
+    axis.plot([low, high], [0, 0], color=INK["context"], linewidth=3, solid_capstyle="round")
+    axis.scatter([comparison.gain], [0], color=INK["context"], s=70, zorder=3)
+    axis.set_yticks([])
+    axis.set_ylim(-1, 1)
+    axis.margins(x=0.2)
+    axis.set_xlabel(f"context gain in {comparison.metric}")
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(folder / "gain.png")
+    level = f"{100 * (1 - comparison.level):g} %"
+    return Section(
+        "Context gain",
+        "In each outer fold the best model with context and the best without were chosen by inner folds of the "
+        "training part alone; the gain is the mean difference of the two on the sets of the "
+        f"fold. The line is its {level} confidence interval (paired bootstrap over "
+        f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
+        "sign-flip test. Both are widened for what the folds share (Nadeau and Bengio, 2003).",
+        pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
+    )
+
+
+def _models(comparison: Comparison) -> Section:
+    metrics = list(next(iter(comparison.means.values())))
+    best = {m: max(means[m] for means in comparison.means.values()) for m in metrics}
+    rows: list[list[Cell]] = []
+    for name, means in comparison.means.items():
+        line: list[Cell] = [name, (comparison.kinds[name], "text")]
+        for m in metrics:
+            low, high = comparison.intervals[name][m]
+            text = f"{means[m]:.4f} [{low:.3f}, {high:.3f}]"
+            line.append((text, "best") if means[m] == best[m] else text)
+        rows.append(line)
+    beside = ""
+    if comparison.outside:
+        beside = (
+            " Accuracy and log-likelihood count the sets in which nothing was chosen; metrics of rankings, of the "
+            "order of the objects, leave them out."
+        )
+    return Section(
+        "All models",
+        "Means over the test sets of all folds, with bootstrap intervals. A net called ablated is the context-ablated "
+        "control of one that sees the context: the same net and weights, every object in the same fixed context."
+        + beside,
+        Table(["model", "kind", *metrics], rows),
+    )
+
+
+def _by_size(comparison: Comparison, packed: PackedTable, chosen: dict[str, str], folder: Path) -> Section:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    sizes = packed.sets.sizes
+    edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 9)).round())
+    for kind, name in chosen.items():
+        values = comparison.values[name][comparison.metric]
+        points = []
+        for low, high in zip(edges, [*edges[1:], np.inf], strict=True):
+            inside = (sizes >= low) & (sizes < high) & ~np.isnan(values)
+            if inside.any():
+                points.append((float(sizes[inside].mean()), float(values[inside].mean()), int(inside.sum())))
+        if points:
+            x, y, _ = zip(*points, strict=True)
+            axis.plot(x, y, "o-", color=INK[kind], linewidth=2, label=name)
+    axis.set_xlabel("objects in a set")
+    axis.set_ylabel(comparison.metric)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "sizes.png")
+    return Section(
+        "By the size of the set",
+        pictures=[(folder / "sizes.png", "Mean over the test sets of about one size.")],
+    )
+
+
+def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> list[Section]:
+    from matplotlib.figure import Figure
+
+    curves = {
+        name: [(row["step"], row["score"]) for row in model.history_ if "score" in row]
+        for name, model in fitted.items()
+    }
+    curves = {name: points for name, points in curves.items() if points}
+    if not curves:
+        return []
+    figure = Figure(figsize=(7, 3.2), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    for name, points in curves.items():
+        axis.plot(*zip(*points, strict=True), color=INK[comparison.kinds[name]], linewidth=2, label=name)
+    axis.set_xlabel("training steps")
+    axis.set_ylabel(next(iter(fitted.values())).task.criterion_words)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "curves.png")
+    caption = (
+        "On the tenth of all sets that a net holds out of its own training, when fitted to the whole table."
+    )
+    return [Section("Learning curves", pictures=[(folder / "curves.png", caption)])]
+
+
+def _influences(
+    fitted: dict[str, Any], name: str, table: pa.Table, packed: PackedTable, encoder: TableEncoder
+) -> list[Section]:
+    if name not in fitted:
+        return []
+    found = [entry for entry in influence(fitted[name], packed) if entry["turned"] > 0][:SHOWN_OBJECTS]
+    if not found:
+        return [
+            Section(
+                "Who changes whom", f"Leaving an object out turns no pair of the others round for {name}."
+            )
+        ]
+    columns = [column.name for column in encoder.columns][:6]
+    rows: list[list[Cell]] = []
+    for entry in found:
+        values = [table.column(column)[entry["row"]].as_py() for column in columns]
+        shown = [f"{v:.4g}" if isinstance(v, float) else "–" if v is None else str(v) for v in values]
+        rows.append([f"{entry['row'] + 1}", str(entry["set"]), f"{entry['turned']:.1%}", *shown])
+    return [
+        Section(
+            "Who changes whom",
+            f"The objects whose absence turns the most pairs of the others round, in the eyes of {name} fitted to the "
+            "whole table (500 sets at most were looked at).",
+            Table(["row", "set", "pairs turned", *columns], rows),
+        )
+    ]
+
+
+def _profile(
+    comparison: Comparison, packed: PackedTable, encoder: TableEncoder, folder: Path
+) -> list[Section]:
+    from matplotlib.figure import Figure
+
+    profile = describe(packed, encoder)
+    figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    sizes, counts = np.unique(packed.sets.sizes, return_counts=True)
+    axis.bar(sizes, counts, color="#1f5fbf", width=0.85)
+    axis.set_xlabel("objects in a set")
+    axis.set_ylabel("sets")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "profile.png")
+    silent = "" if comparison.outside or comparison.target_kind == "subset" else ", which say nothing"
+    text = (
+        f"{profile['objects']:,} objects in {profile['sets']:,} sets of {profile['smallest']} to "
+        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object{silent}; "
+    )
+    if comparison.target_kind in ("choice", "subset"):
+        chosen = np.logical_or.reduceat(packed.sets.targets == 0, packed.sets.offsets[:-1])
+        text += f"in {int((~chosen).sum()):,} sets nothing was chosen."
+    else:
+        pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+        text += (
+            f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
+            f"{profile['unranked']:,} objects are not ranked."
+        )
+    rows: list[list[Cell]] = [
+        [
+            c["name"],
+            (c["kind"], "text"),
+            (c["role"], "text"),
+            str(c["levels"]) if c["levels"] else "–",
+            "some" if c["missing"] else "none",
+        ]
+        for c in profile["columns"]
+    ]
+    return [
+        Section("The data", text, pictures=[(folder / "profile.png", "How large the sets are.")]),
+        Section("Columns", table=Table(["column", "kind", "of", "levels", "missing"], rows)),
+    ]
+
+
+def _settings(comparison: Comparison) -> Section:
+    rows: list[list[Cell]] = [
+        [name, (" ".join(repr(model).split()), "text")] for name, (model, _) in comparison.candidates.items()
+    ]
+    rows += [[name, (str(value), "text")] for name, value in comparison.settings.items()]
+    rows += [[name, (str(value), "text")] for name, value in comparison.versions.items()]
+    rows.append(["machine", (platform.machine(), "text")])
+    return Section("Settings", table=Table(["what", "value"], rows))

@@ -1,0 +1,637 @@
+"""Sets of objects, packed: one array of objects, the offsets of the sets, a target per object."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entourage.errors import DataError, ParameterError, ShapeError, check_number
+
+__all__ = ["AnySets", "Seed", "Sets", "is_frame", "plan_batches"]
+
+Seed: TypeAlias = int | np.random.Generator | None
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Index: TypeAlias = NDArray[np.int64]
+
+
+class Sets:
+    """Many sets of objects, of differing sizes, in one packed array.
+
+    Parameters
+    ----------
+    objects : array of shape (objects, features)
+        The objects of the first set, then those of the second, and so on.
+    offsets : integer array of shape (sets + 1,)
+        Set ``i`` holds the objects ``offsets[i]`` to ``offsets[i + 1]``. No set is empty.
+    targets : array of shape (objects,), optional
+        What is known of each object. For ranking: its rank, 0 = best, equal = tied, NaN or -1 = not
+        ranked.
+    situation : array of shape (sets, situation features), optional
+        What the sets themselves are like: the same objects for another user, on another day. A net
+        sees these features beside those of every object.
+    worst : float, optional
+        The rank that counts as irrelevant, where targets came from relevance grades: the grade of an object is
+        ``worst`` less its rank. Metrics of grades (nDCG, ERR, ...) go by it.
+    encoder : TableEncoder, optional
+        What made these sets of a table: its columns and the levels of its categories. A model that learnt from such
+        sets refuses those of other columns or levels.
+
+    Examples
+    --------
+    >>> sets = Sets.from_list([np.zeros((3, 2)), np.ones((5, 2))], targets=[[0, 1, 2], [0, 0, 1, 1, -1]])
+    >>> sets
+    Sets(2 sets of 3 to 5 objects, 2 features, targets)
+    >>> sets[1].to_list()[0].shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        objects: ArrayLike,
+        offsets: ArrayLike,
+        targets: ArrayLike | None = None,
+        situation: ArrayLike | None = None,
+        *,
+        worst: float | None = None,
+        encoder: Any = None,
+    ) -> None:
+        self.worst, self.encoder = worst, encoder
+        self.objects = _as_floats(objects, "objects", axes="(objects, features)", ndim=2)
+        if not np.issubdtype(np.asarray(offsets).dtype, np.integer):
+            raise ShapeError(f"offsets needs whole numbers; got {np.asarray(offsets).dtype}.")
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        if self.offsets.ndim != 1 or len(self.offsets) < 2:
+            raise ShapeError(
+                f"offsets needs one axis of (sets + 1) entries; got shape {self.offsets.shape}. "
+                "At least one set is needed."
+            )
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.objects):
+            raise ShapeError(
+                f"offsets must run from 0 to the number of objects, {len(self.objects)}; "
+                f"they run from {self.offsets[0]} to {self.offsets[-1]}."
+            )
+        sizes = np.diff(self.offsets)
+        if (sizes < 1).any():
+            raise DataError(
+                f"Set {int(np.argmax(sizes < 1))} holds no object; leave empty sets out, "
+                "since there is nothing in them to rank."
+            )
+        self.targets = None if targets is None else _as_targets(targets, len(self.objects))
+        self.situation = (
+            None
+            if situation is None
+            else _as_floats(situation, "situation", axes="(sets, situation features)", ndim=2)
+        )
+        if self.situation is not None and len(self.situation) != len(self):
+            raise ShapeError(
+                f"situation needs one row a set: {len(self)} sets, but {len(self.situation)} rows came."
+            )
+        self._check_finite()
+
+    # --- building -------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, X: "AnySets", targets: Any = None, situation: ArrayLike | None = None) -> "Sets":
+        """Make sets of whatever came: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
+
+        Examples
+        --------
+        >>> Sets.of(np.zeros((4, 3, 2)))
+        Sets(4 sets of 3 objects, 2 features)
+        """
+        if isinstance(X, Sets):
+            sets = X if targets is None else X.with_targets(targets)
+            if situation is None:
+                return sets
+            if X.situation is not None:
+                raise ParameterError("situation came twice: these Sets carry their own.")
+            return cls(
+                sets.objects, sets.offsets, sets.targets, situation, worst=sets.worst, encoder=sets.encoder
+            )
+        if is_frame(X):
+            raise ShapeError(
+                "X is a table, and a table doesn't say which rows form a set. Name the columns: "
+                "Sets.from_frame(table, set_id=..., target=...), or fit(table, set_id=..., target=...)."
+            )
+        if hasattr(X, "ndim") or hasattr(X, "__array__"):
+            array = _to_numpy(X)
+            if array.ndim == 1 and array.dtype == object:  # ragged sets in an array of arrays
+                return cls.from_list(list(array), targets, situation)
+            return cls.from_array(array, targets, situation)
+        if isinstance(X, Sequence):
+            return cls.from_list(X, targets, situation)
+        raise ShapeError(
+            f"X needs to be an array of shape (sets, objects, features), a list of (objects, features) "
+            f"arrays, or Sets; got {type(X).__name__}."
+        )
+
+    @classmethod
+    def from_array(
+        cls, X: ArrayLike, targets: ArrayLike | None = None, situation: ArrayLike | None = None
+    ) -> "Sets":
+        """Make sets of one size from an ``(n, m, d)`` array, with ``(n, m)`` targets."""
+        array = _to_numpy(X)
+        if array.ndim != 3:
+            single = " For a single set, pass X[None]." if array.ndim == 2 else ""
+            raise ShapeError(f"X needs 3 axes (sets, objects, features); got shape {array.shape}.{single}")
+        n, m, d = array.shape
+        if n * m == 0:
+            raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
+        if targets is not None:
+            rows = _as_rows(targets, np.full(n, m))
+            targets = np.concatenate(rows)
+        return cls(array.reshape(n * m, d), np.arange(n + 1) * m, targets, situation)
+
+    @classmethod
+    def from_list(
+        cls, X: Sequence[ArrayLike], targets: Any = None, situation: ArrayLike | None = None
+    ) -> "Sets":
+        """Make sets from a list of ``(m, d)`` arrays, one a set, with a list of targets."""
+        if len(X) == 0:
+            raise DataError("X is an empty list. At least one set is needed.")
+        parts = [_to_numpy(part) for part in X]
+        d = parts[0].shape[-1] if parts[0].ndim else 0
+        for i, part in enumerate(parts):
+            if part.ndim != 2 or part.shape[1] != d:
+                raise ShapeError(
+                    f"Each set needs 2 axes (objects, features) and all sets the same {d} features; "
+                    f"set {i} has shape {part.shape}."
+                )
+        sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+        if targets is not None:
+            targets = np.concatenate(_as_rows(targets, sizes))
+        return cls(np.concatenate(parts), _offsets(sizes), targets, situation)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        set_id: str | None = None,
+        target: str | None = None,
+        target_kind: str = "rank",
+        features: Sequence[str] | None = None,
+        situation: Sequence[str] | None = None,
+        ignore: Sequence[str] | None = None,
+        missing: Sequence[str] = (),
+        like: "Sets | None" = None,
+    ) -> "Sets":
+        """Make sets of a long table, one row an object; see :mod:`entourage.data.encoder`.
+
+        Text columns are coded by the levels *this* table has, so two tables coded apart don't go together: a model
+        refuses sets of other columns or levels than those it learnt from. Code a second table ``like`` the first, or
+        give frames to ``fit`` and ``predict`` themselves.
+
+        Parameters
+        ----------
+        frame : pandas, polars or Arrow
+        set_id : the column that says which set a row belongs to; rows of a set need not stand together
+        target : the column of what is known of each object
+        target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
+            set) or "subset" (1 for every chosen row)
+        features : columns of the objects; by default all others
+        situation : columns that say something of the set as a whole
+        ignore : columns that are no features
+        missing : texts that stand for a missing value, such as "---"
+        like : sets of another table, whose columns and levels hold for this one, too; instead of all the above
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"race": [1, 1, 2, 2], "age": [31, 24, 28, 40], "place": [1, 2, 2, 1]})
+        >>> sets = Sets.from_frame(table, set_id="race", target="place")
+        >>> sets
+        Sets(2 sets of 2 objects, 1 feature, targets)
+        >>> Sets.from_frame(table.slice(2), like=sets)
+        Sets(1 set of 2 objects, 1 feature, targets)
+        """
+        from entourage.data.encoder import TableEncoder, arrow_table
+
+        if like is not None:
+            if like.encoder is None:
+                raise ParameterError("like needs Sets that came from a table; these came from arrays.")
+            known = like.encoder.target in arrow_table(frame).column_names
+            made: Sets = like.encoder(frame, with_target=known).sets
+            return made
+        if set_id is None:
+            raise ParameterError("from_frame needs set_id, the column that says which set a row belongs to.")
+        encoder = TableEncoder.fit(
+            frame,
+            set_id=set_id,
+            target=target,
+            target_kind=target_kind,
+            features=features,
+            situation=situation,
+            ignore=ignore,
+            missing=missing,
+        )
+        return encoder(frame).sets
+
+    def to_frame(self, feature_names: Sequence[str] | None = None) -> Any:
+        """Return a long Arrow table: set, the features, and the target where there is one."""
+        import pyarrow as pa
+
+        names = [f"x{i}" for i in range(self.n_features)] if feature_names is None else list(feature_names)
+        columns: dict[str, Any] = {"set": np.repeat(np.arange(len(self)), self.sizes)}
+        columns |= {name: self.objects[:, i] for i, name in enumerate(names)}
+        if self.targets is not None:
+            columns["target"] = self.targets
+        return pa.table(columns)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":
+        """Join several `Sets` into one."""
+        if len(parts) == 0:
+            raise DataError("There is nothing to join: at least one Sets is needed.")
+        if len({(p.n_features, p.targets is None, p.n_situation_features) for p in parts}) != 1:
+            raise ShapeError(
+                "Only sets with the same features, all with or all without targets and situation, can be "
+                f"joined; got {', '.join(map(repr, parts))}."
+            )
+        for part in parts[1:]:
+            if part.encoder is not None and parts[0].encoder is not None:
+                parts[0].encoder.check_same(part.encoder, "These sets can't be joined")
+        worsts = [p.worst for p in parts]
+        graded = None not in worsts
+        if not graded and any(w is not None for w in worsts):
+            raise DataError("Sets whose targets are relevances can't be joined with sets of plain ranks.")
+        worst = max(w for w in worsts if w is not None) if graded else None
+        shifts = [
+            worst - w if worst is not None and w is not None else 0.0 for w in worsts
+        ]  # one grade, one rank
+        targets = [p.targets + shift for p, shift in zip(parts, shifts, strict=True) if p.targets is not None]
+        joined = cls._trusted(
+            np.concatenate([p.objects for p in parts]),
+            _offsets(np.concatenate([p.sizes for p in parts])),
+            np.concatenate(targets) if targets else None,
+            None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),
+            like=parts[0],
+        )
+        joined.worst = worst
+        return joined
+
+    @classmethod
+    def from_disk(
+        cls,
+        objects: "np.memmap[Any, Any]",
+        offsets: Index,
+        targets: Floats | None,
+        situation: Floats | None,
+        *,
+        worst: float | None = None,
+        encoder: Any = None,
+    ) -> "Sets":
+        """Make sets whose features stay on disk, as they are; see :mod:`entourage.data.memory_mapped`."""
+        sets = cls._trusted(objects, offsets, targets, situation)
+        sets.worst, sets.encoder = worst, encoder
+        return sets
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the features are in a mapped file rather than in memory."""
+        return isinstance(self.objects, np.memmap)
+
+    @classmethod
+    def _trusted(
+        cls,
+        objects: Floats,
+        offsets: Index,
+        targets: Floats | None,
+        situation: Floats | None,
+        *,
+        like: "Sets | None" = None,
+    ) -> "Sets":
+        """Wrap arrays that were checked before; the meaning of columns and grades is that of ``like``."""
+        sets = cls.__new__(cls)
+        sets.objects, sets.offsets, sets.targets, sets.situation = objects, offsets, targets, situation
+        sets.worst = None if like is None else like.worst
+        sets.encoder = None if like is None else like.encoder
+        return sets
+
+    def with_targets(self, targets: Any, *, worst: float | None = None) -> "Sets":
+        """Return the same objects with other targets: packed, ``(n, m)`` or a list of rows."""
+        packed = isinstance(targets, np.ndarray) and targets.dtype != object and targets.ndim == 1
+        flat = targets if packed else np.concatenate(_as_rows(targets, self.sizes))
+        sets = Sets._trusted(
+            self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation, like=self
+        )
+        sets.worst = worst
+        return sets
+
+    def with_features(self, objects: Floats, situation: Floats | None) -> "Sets":
+        """Return the same sets with transformed features, taken as they are."""
+        return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of sets, as scikit-learn's splitters ask for it."""
+        return (len(self),)
+
+    @property
+    def sizes(self) -> Index:
+        """How many objects each set holds."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_features(self) -> int:
+        """How many features an object has."""
+        return int(self.objects.shape[1])
+
+    @property
+    def n_situation_features(self) -> int:
+        """How many features a set itself has."""
+        return 0 if self.situation is None else int(self.situation.shape[1])
+
+    @property
+    def uniform_size(self) -> int | None:
+        """The one size of all sets, or None where sizes differ."""
+        size = int(self.offsets[1])
+        same = len(self.objects) == size * len(self) and (np.diff(self.offsets) == size).all()
+        return size if same else None
+
+    def __repr__(self) -> str:
+        sizes = self.sizes
+        low, high = int(sizes.min()), int(sizes.max())
+        what = [
+            f"{len(self)} set{'s' * (len(self) != 1)} of "
+            + (f"{low} object{'s' * (low != 1)}" if low == high else f"{low} to {high} objects"),
+            f"{self.n_features} feature{'s' * (self.n_features != 1)}",
+        ]
+        what += ["targets"] * (self.targets is not None)
+        what += [f"{self.n_situation_features} situation features"] * (self.situation is not None)
+        return f"Sets({', '.join(what)})"
+
+    # --- taking apart ---------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> "Sets":
+        """Return the chosen sets: an integer, a slice, an array of integers or of booleans."""
+        if isinstance(key, tuple):  # scikit-learn asks for sets[index, ...]
+            key = key[0]
+        if isinstance(key, slice):
+            start, stop, stride = key.indices(len(self))
+            if stride == 1 and stop > start:
+                return self._stretch(start, stop)
+        if isinstance(key, (int, np.integer)):
+            i = int(key) + (len(self) if key < 0 else 0)
+            if not 0 <= i < len(self):
+                raise IndexError(f"There are {len(self)} sets; set {key} was asked for.")
+            return self._stretch(i, i + 1)
+        chosen = np.arange(len(self))[key]
+        if len(chosen) == 0:
+            raise DataError("This choice leaves no set; at least one is needed.")
+        return self._take(chosen)
+
+    def __iter__(self) -> Iterator["Sets"]:
+        return (self._stretch(i, i + 1) for i in range(len(self)))
+
+    def _stretch(self, start: int, stop: int) -> "Sets":
+        """Neighbouring sets, without a copy."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Sets._trusted(
+            self.objects[first:last],
+            self.offsets[start : stop + 1] - first,
+            None if self.targets is None else self.targets[first:last],
+            None if self.situation is None else self.situation[start:stop],
+            like=self,
+        )
+
+    def _take(self, chosen: Index) -> "Sets":
+        sizes = self.sizes[chosen]
+        offsets = _offsets(sizes)
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        return self._pick(rows, offsets, chosen)
+
+    def _pick(self, rows: Index, offsets: Index, chosen: Index) -> "Sets":
+        return Sets._trusted(
+            self.objects[rows],
+            offsets,
+            None if self.targets is None else self.targets[rows],
+            None if self.situation is None else self.situation[chosen],
+            like=self,
+        )
+
+    def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:
+        """Part the sets at random; the second part holds ``fraction`` of them, at least one.
+
+        Examples
+        --------
+        >>> train, test = Sets.of(np.zeros((10, 3, 2))).split(0.2, random_state=0)
+        >>> len(train), len(test)
+        (8, 2)
+        """
+        check_number("fraction", fraction, above=0, below=1)
+        if len(self) < 2:
+            raise DataError("One set can't be split in two; at least 2 sets are needed.")
+        order = np.random.default_rng(random_state).permutation(len(self))
+        held = min(max(1, round(fraction * len(self))), len(self) - 1)
+        return self._take(np.sort(order[held:])), self._take(np.sort(order[:held]))
+
+    def sample_subsets(self, size: int, random_state: Seed = None, *, per_set: int = 1) -> "Sets":
+        """Draw ``per_set`` sub-sets of ``size`` objects from each set, without replacement.
+
+        Objects keep their order and their targets. A set of at most ``size`` objects is taken whole.
+
+        Examples
+        --------
+        >>> Sets.of(np.zeros((10, 30, 2))).sample_subsets(5, random_state=0, per_set=3)
+        Sets(30 sets of 5 objects, 2 features)
+        """
+        check_number("size", size, least=1, whole=True)
+        check_number("per_set", per_set, least=1, whole=True)
+        chosen = np.repeat(np.arange(len(self)), per_set)
+        sizes = self.sizes[chosen]
+        offsets = _offsets(sizes)
+        owner = np.repeat(np.arange(len(chosen)), sizes)
+        keys = np.random.default_rng(random_state).random(offsets[-1])
+        order = np.lexsort((keys, owner))  # shuffled within each set, sets in their order
+        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        kept = np.sort(order[place < size])
+        rows = kept + (self.offsets[chosen] - offsets[:-1])[owner[kept]]
+        return self._pick(rows, _offsets(np.minimum(sizes, size)), chosen)
+
+    # --- giving back ----------------------------------------------------------------------------
+
+    def to_array(self) -> Floats:
+        """Return the objects as an ``(n, m, d)`` array; the sets must be of one size."""
+        size = self.uniform_size
+        if size is None:
+            raise ShapeError(f"{self!r} differ in size; use to_list() or to_padded().")
+        return self.objects.reshape(len(self), size, self.n_features)
+
+    def to_list(self) -> list[Floats]:
+        """Return the objects as a list of ``(m, d)`` arrays (views, not copies)."""
+        return np.split(self.objects, self.offsets[1:-1])
+
+    def to_padded(self) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
+        """Return ``(n, m, d)`` objects padded with 0, ``(n, m)`` targets padded with NaN, and the mask."""
+        mask = np.arange(int(self.sizes.max())) < self.sizes[:, None]
+        objects = np.zeros((*mask.shape, self.n_features), dtype=self.objects.dtype)
+        objects[mask] = self.objects
+        return objects, None if self.targets is None else self.pad(self.targets), mask
+
+    def batches(
+        self, batch_size: int = 256, *, max_objects: int | None = None, random_state: Seed = None
+    ) -> Iterator["Sets"]:
+        """Go through all sets in batches of about one size; shuffled where a ``random_state`` is given."""
+        rng = None if random_state is None else np.random.default_rng(random_state)
+        for chosen in plan_batches(self.sizes, batch_size, max_objects=max_objects, rng=rng):
+            yield self._take(chosen)
+
+    def by_size(self) -> Iterator[tuple[Index, Index]]:
+        """For each size: which sets have it, and the rows of their objects, ``(sets, size)``."""
+        sizes = self.sizes
+        for size in np.unique(sizes):
+            chosen = np.flatnonzero(sizes == size)
+            yield chosen, self.offsets[chosen][:, None] + np.arange(size)
+
+    def pad(self, values: NDArray[Any]) -> Floats:
+        """Bring packed values, one an object, into ``(n, m)`` with NaN in the padding, for the metrics."""
+        mask = np.arange(int(self.sizes.max())) < self.sizes[:, None]
+        padded = np.full(mask.shape, np.nan)
+        padded[mask] = values
+        return padded
+
+    def unpack(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Cut packed values, one an object, into one array a set."""
+        return np.split(values, self.offsets[1:-1])
+
+    def _check_finite(self) -> None:
+        if not np.isfinite(self.objects).all():
+            row, feature = np.argwhere(~np.isfinite(self.objects))[0]
+            i = int(np.searchsorted(self.offsets, row, side="right")) - 1
+            raise DataError(
+                f"Features must be finite; set {i}, object {row - self.offsets[i]}, feature {feature} is "
+                f"{self.objects[row, feature]}. Impute or drop it first."
+            )
+        if self.situation is not None and not np.isfinite(self.situation).all():
+            i, feature = np.argwhere(~np.isfinite(self.situation))[0]
+            raise DataError(
+                f"Situation features must be finite; set {i}, feature {feature} is "
+                f"{self.situation[i, feature]}. Impute or drop it first."
+            )
+
+
+AnySets: TypeAlias = "Sets | ArrayLike | Sequence[ArrayLike]"
+
+
+def plan_batches(
+    sizes: Index,
+    batch_size: int,
+    *,
+    max_objects: int | None = None,
+    max_pairs: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Index]:
+    """Part sets of the given sizes into batches of about one size.
+
+    Parameters
+    ----------
+    sizes : how many objects each set holds
+    batch_size : at most so many sets a batch
+    max_objects : at most so many objects a batch, padding included; a larger set goes alone
+    max_pairs : at most so many pairs of objects a batch, padding included; a larger set goes alone
+    rng : shuffles the sets of one size and the order of the batches; without it the plan is in order
+
+    Examples
+    --------
+    >>> [batch.tolist() for batch in plan_batches(np.array([2, 9, 2, 2, 9]), 2)]
+    [[1, 4], [0, 2], [3]]
+    """
+    check_number("batch_size", batch_size, least=1, whole=True)
+    order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    ordered = sizes[order]
+    plan, start = [], 0
+    while start < len(order):
+        count = batch_size
+        if max_objects is not None:
+            count = min(count, max(1, max_objects // int(ordered[start])))
+        if max_pairs is not None:
+            count = min(count, max(1, max_pairs // int(ordered[start]) ** 2))
+        plan.append(order[start : start + count])
+        start += count
+    if rng is not None:
+        plan = [plan[i] for i in rng.permutation(len(plan))]
+    return plan
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a table: pandas, polars or Arrow."""
+    return hasattr(X, "columns") and not isinstance(X, Sets)
+
+
+def _offsets(sizes: Index) -> Index:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
+    array = _to_numpy(values)
+    if array.ndim != ndim:
+        raise ShapeError(f"{name} needs {ndim} axes {axes}; got shape {array.shape}.")
+    if array.shape[1] < 1:
+        raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array)
+    if np.iscomplexobj(array):
+        raise DataError(f"{name} needs real numbers; got {array.dtype}. Pass real and imaginary parts.")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} needs numbers; got an array of type {array.dtype}. Encode text and categories first."
+        ) from None
+
+
+def _to_numpy(values: Any) -> NDArray[Any]:
+    """Make an array of whatever came, torch tensors included."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if values.is_floating_point() and values.itemsize < 4 else values
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError("Rows of differing lengths can't form an array; pass a list of arrays.") from None
+
+
+def _as_rows(targets: Any, sizes: Index) -> list[Floats]:
+    """Check that there is a row of targets for each set, with an entry for each of its objects."""
+    if not hasattr(targets, "__len__"):
+        raise ShapeError(f"Targets need a row for each of {len(sizes)} sets; got {targets!r}.")
+    if len(targets) != len(sizes):
+        raise ShapeError(f"{len(sizes)} sets came with the targets of {len(targets)}.")
+    if hasattr(targets, "detach") or (isinstance(targets, np.ndarray) and targets.dtype != object):
+        array = _numbers(_to_numpy(targets))  # no Python loop over sets
+        if array.ndim != 2 or (sizes != array.shape[1]).any():
+            wanted = (len(sizes), int(sizes[0])) if (sizes == sizes[0]).all() else "one row a set"
+            raise ShapeError(f"Targets need one entry per object, {wanted}; got shape {array.shape}.")
+        return [array.reshape(-1)]
+    rows = [_numbers(_to_numpy(row)).reshape(-1) for row in targets]
+    given = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    if (given != sizes).any():
+        i = int(np.argmax(given != sizes))
+        raise ShapeError(f"Set {i} has {sizes[i]} objects but {given[i]} targets.")
+    return rows
+
+
+def _numbers(array: NDArray[Any]) -> Floats:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError("Targets need numbers: a rank for each object, NaN where there is none.") from None
+
+
+def _as_targets(targets: ArrayLike, n_objects: int) -> Floats:
+    array = np.ascontiguousarray(_numbers(_to_numpy(targets)))
+    if array.shape != (n_objects,):
+        raise ShapeError(
+            f"Targets need one entry per object, {n_objects} in all; got shape {np.shape(targets)}."
+        )
+    return array

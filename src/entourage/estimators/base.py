@@ -1,0 +1,274 @@
+"""What every ranker can do once it can score: predict, judge, and say what is wrong with its input."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import exceptions
+from sklearn.base import BaseEstimator
+
+from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.sets import AnySets, Sets, is_frame
+from entourage.errors import DataError, ShapeError, UserError
+from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
+from entourage.tasks import Ranking
+from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
+
+__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "without_each"]
+
+Index: TypeAlias = NDArray[np.int64]
+
+_CHUNK = 8_000_000  # numbers in a temporary array, so that memory stays bounded
+
+
+class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc]
+    """A prediction was asked of a model that has not been fitted."""
+
+
+class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator that scores the objects of sets; a subclass fits, and scores packed sets.
+
+    ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind and, where it learnt from a table,
+    ``table_``, what its columns are, and ``feature_names_in_``.
+    """
+
+    task: Any = Ranking
+    n_features_in_: int
+    n_situation_features_in_: int
+    table_: dict[str, Any] | None = None
+    _level_codes = (
+        False  # whether categories of many levels become codes, for a net to learn a vector for each
+    )
+
+    @abstractmethod
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        """Score all objects of checked sets, packed; higher is better."""
+
+    def predict_scores(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the utility U(x, C) of each object; higher is better.
+
+        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
+        arrays for a list, a packed array for `Sets`, one number a row, in the order of the rows, for a table. Sets
+        may have other sizes than those learnt from.
+        """
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self._checked_scores(given.sets))
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`.
+
+        Choosing some: 1 for chosen objects, 0 for the others.
+        """
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.decide(given.sets, self._checked_scores(given.sets)))
+
+    def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """Turn packed scores into packed predictions; see `predict`."""
+        ranks = np.empty(len(scores), dtype=np.int64)
+        for _, rows in sets.by_size():
+            ranks[rows] = self.task.decide(scores[rows])
+        return ranks
+
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        return {"score": scores, "rank": self.decide(sets, scores)}
+
+    def score(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> float:
+        """Return how good predictions are, averaged over sets, by the metric of the task.
+
+        Ranking: the share of pairs in the right order (0/1-ranking accuracy). Choosing one: how often it is the right
+        one. Choosing some: F1. A table needs the target column that the model learnt from.
+        """
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return mean_over_sets(metric_of_sets(self.task.metric, sets, self._checked_scores(sets)), weights)
+
+    def evaluate(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> dict[str, float]:
+        """Return every metric of the task, each averaged over the sets in which it means something."""
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return evaluate_scores(sets, self._checked_scores(sets), self.task.metrics, weights)
+
+    def _judged_sets(
+        self, X: Any, y: Any, situation: Any, sample_weight: Any
+    ) -> tuple[Sets, NDArray[np.float64] | None]:
+        """Make sets of what the model is to be judged by."""
+        self._check_fitted()
+        encoder = None
+        if is_frame(X):
+            encoder = encoder_of(self)
+        sets, weights, _ = training_sets(
+            self.task, X, y, situation, sample_weight=sample_weight, encoder=encoder
+        )
+        return sets, weights
+
+    def _checked_scores(self, sets: Sets) -> NDArray[Any]:
+        self._check_fitted()
+        self._check_features(sets)
+        scores = self._packed_scores(sets)
+        if not np.isfinite(scores).all():
+            i = int(np.searchsorted(sets.offsets, int(np.argmin(np.isfinite(scores))), side="right")) - 1
+            raise DataError(
+                f"The scores of set {i} are not finite: its features are too far from those learnt from. "
+                "Check their units."
+            )
+        return scores
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
+            )
+
+    def _fitted(self) -> Self:
+        self._check_fitted()
+        return self
+
+    def _check_features(self, sets: Sets) -> None:
+        if sets.encoder is not None and self.table_ is not None:
+            TableEncoder.from_json(self.table_).check_same(
+                sets.encoder, "These sets don't fit the model, which learnt from others"
+            )
+        for what, needed, came in [
+            ("features", self.n_features_in_, sets.n_features),
+            ("situation features", self.n_situation_features_in_, sets.n_situation_features),
+        ]:
+            if needed != came:
+                raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
+
+    def _check_training_data(
+        self,
+        X: Any,
+        y: Any,
+        situation: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        table: TableColumns | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> tuple[Sets, NDArray[np.float64] | None, Any]:
+        """Make sets of whatever came and see that there is something to learn; weights have mean 1.
+
+        Sets of weight 0 are left out here, so that nothing later can see them.
+        """
+        sets, weights, labels = training_sets(
+            self.task,
+            X,
+            y,
+            situation,
+            sample_weight=sample_weight,
+            groups=groups,
+            table=table,
+            codes=self._level_codes,
+            encoder=encoder,
+        )
+        if weights is not None and not weights.all():
+            if sets.on_disk:
+                raise DataError("Sets on disk can't have a weight of 0; leave them out of the table.")
+            kept = weights > 0
+            sets, weights = sets[kept], weights[kept]
+            if labels is not None and len(labels) == len(kept):
+                labels = np.asarray(labels)[kept]
+        check_something_to_learn(self.task, sets)
+        return sets, None if weights is None else weights / weights.mean(), labels
+
+    def _learnt_from(self, sets: Sets) -> None:
+        """Keep what the sets were like: how many features, and of a table its columns."""
+        self.n_features_in_ = sets.n_features
+        self.n_situation_features_in_ = sets.n_situation_features
+        self.table_ = None if sets.encoder is None else sets.encoder.to_json()
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The columns that were learnt from, where it was a table."""
+        if self.table_ is None:
+            raise AttributeError("feature_names_in_ is there only where the model learnt from a table.")
+        return np.array([column["name"] for column in self.table_["columns"]], dtype=object)
+
+
+class OneChoicePredictor(SetPredictor):
+    """What everything that chooses one object of a set can do."""
+
+    def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Return the place of the most probable object of each set; -1 where nothing is chosen.
+
+        Of a table: 1 for the row that is chosen in each set, 0 for the others.
+        """
+        given = given_sets(self._fitted(), X, situation)
+        places = np.asarray(self.task.places(given.sets, self._checked_scores(given.sets)))
+        if not given.is_table:
+            return places
+        chosen = np.zeros(len(given.sets.objects), dtype=np.int64)
+        some = places >= 0
+        chosen[given.sets.offsets[:-1][some] + places[some]] = 1
+        return np.asarray(given.back(chosen))
+
+    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the probability that each object is chosen, in the form of the input.
+
+        They sum to 1 in each set, or where nothing may be chosen to what is left by that.
+        """
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
+
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        return {"probability": self.task.probabilities(sets, scores)} | super().columns(sets, scores)
+
+    def log_likelihood(
+        self,
+        X: AnySets,
+        y: Any = None,
+        *,
+        situation: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> float:
+        """Return the mean log-probability of what was chosen."""
+        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        return mean_over_sets(metric_of_sets(self.task.criterion, sets, self._checked_scores(sets)), weights)
+
+
+def without_each(
+    score: Callable[[Sets], NDArray[Any]], sets: Sets
+) -> Iterator[tuple[Index, Index, Index, NDArray[Any]]]:
+    """Leave each object out of its set and score those who stay; sets of fewer than three are passed over.
+
+    Yields some sets of one size at a time: which they are (n,), the rows of their objects (n, m), the places of those
+    who stay when object j leaves (m, m - 1), and what they score then (n, m, m - 1).
+    """
+    for chosen, rows in sets.by_size():
+        m = rows.shape[1]
+        if m < 3:
+            continue
+        stay = np.array([np.delete(np.arange(m), j) for j in range(m)])  # (m, m - 1)
+        step = max(1, _CHUNK // (m * m * sets.n_features))
+        at_once = max(1, _CHUNK // (m * sets.n_features))
+        for begin in range(0, len(chosen), step):
+            some, mine = chosen[begin : begin + step], rows[begin : begin + step]
+            left = mine[:, stay].reshape(-1, m - 1)  # (n * m, m - 1): the rows of all that remain
+            owner = np.repeat(some, m)
+            parts = [
+                score(_pick(sets, left[k : k + at_once], owner[k : k + at_once]))
+                for k in range(0, len(left), at_once)
+            ]
+            yield some, mine, stay, np.concatenate(parts).reshape(len(some), m, m - 1)
+
+
+def _pick(sets: Sets, rows: Index, owner: Index) -> Sets:
+    """Make sets of rows (n, m), each in the situation of its owner."""
+    offsets = np.arange(len(rows) + 1) * rows.shape[1]
+    situation = None if sets.situation is None else sets.situation[owner]
+    return Sets(sets.objects[rows.ravel()], offsets, None, situation, encoder=sets.encoder)

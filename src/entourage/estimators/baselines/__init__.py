@@ -1,0 +1,43 @@
+"""Classical rankers, which score each object alone, and the registry of all models by their table names."""
+
+from collections.abc import Callable
+from typing import Any
+
+from entourage.estimators.base import SetPredictor
+from entourage.estimators.baselines.base import Baseline
+from entourage.estimators.baselines.expected_rank import ExpectedRankRegression
+from entourage.estimators.baselines.lambda_mart import LambdaMART
+from entourage.estimators.baselines.random_ranker import RandomRanker
+from entourage.estimators.baselines.rank_boost import RankBoost
+from entourage.estimators.baselines.rank_svm import RankSVM
+from entourage.estimators.ranker import Ranker
+from entourage.nets import FATE, FETA, ContextFree, SetAttention
+
+__all__ = [
+    "MODELS",
+    "Baseline",
+    "ExpectedRankRegression",
+    "LambdaMART",
+    "RandomRanker",
+    "RankBoost",
+    "RankSVM",
+]
+
+
+def _ranker(net: Any, loss: str) -> Callable[[int], SetPredictor]:
+    return lambda seed: Ranker(net(), loss=loss, random_state=seed)
+
+
+#: Every model by the name it has in a table: a function of the seed.
+MODELS: dict[str, Callable[[int], SetPredictor]] = {
+    "Random": lambda seed: RandomRanker(random_state=seed),
+    "ERR": lambda seed: ExpectedRankRegression(),
+    "RankSVM": lambda seed: RankSVM(random_state=seed),
+    "RankBoost": lambda seed: RankBoost(random_state=seed),
+    "RankNet": _ranker(ContextFree, "logistic"),
+    "ListNet": _ranker(ContextFree, "listnet"),
+    "LambdaMART": lambda seed: LambdaMART(random_state=seed),
+    "FETA-Net": _ranker(FETA, "hinge"),
+    "FATE-Net": _ranker(FATE, "hinge"),
+    "SetAttention": _ranker(SetAttention, "hinge"),
+}

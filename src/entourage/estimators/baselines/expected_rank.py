@@ -1,0 +1,44 @@
+"""Expected rank regression: a linear model of where an object is to be expected."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from entourage.data.sets import Sets
+from entourage.errors import check_number
+from entourage.estimators.baselines.base import Baseline, features_of, places
+
+__all__ = ["ExpectedRankRegression"]
+
+
+class ExpectedRankRegression(Baseline):
+    r"""Regress an object's expected rank on its features (Kamishima, Kazawa and Akaho 2005).
+
+    Of all the rankings of everything that agree with a ranking of L objects, the one on place j (from 1)
+    stands on average at the share :math:`j / (L + 1)` of the whole. Tied objects have their average place,
+    unranked ones take no part. The score is minus the expected rank.
+
+    Parameters
+    ----------
+    alpha : float
+        The L2 penalty on the weights of the standardised features.
+    """
+
+    def __init__(self, alpha: float = 1e-3) -> None:
+        self.alpha = alpha
+
+    def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:
+        check_number("alpha", self.alpha, least=0)
+        place, ranked = places(sets)
+        known = ~np.isnan(place)
+        expected = (place[known] + 1) / (ranked[known] + 1)
+        self.model_ = make_pipeline(StandardScaler(), Ridge(alpha=self.alpha))
+        row_weights = np.repeat(weights, sets.sizes)[known]
+        self.model_.fit(features_of(sets)[known], expected, ridge__sample_weight=row_weights)
+
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        return np.asarray(-self.model_.predict(features_of(sets)))

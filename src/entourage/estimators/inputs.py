@@ -1,0 +1,201 @@
+"""Whatever came, as sets, and the way back: arrays, lists, `Sets`, or a table with its columns named."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entourage.data.encoder import (
+    PackedTable,
+    TableColumns,
+    TableEncoder,
+    arrow_table,
+    groups_of,
+    warn_of_oddities,
+    weights_of,
+)
+from entourage.data.sets import AnySets, Sets, is_frame
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
+
+__all__ = [
+    "Given",
+    "check_something_to_learn",
+    "check_weights",
+    "encoder_of",
+    "given_sets",
+    "like",
+    "training_sets",
+]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Sets to score, and the way back."""
+
+    sets: Sets
+    back: Callable[[NDArray[Any]], Any]  # brings packed values into the form of the input
+    is_table: bool
+
+
+def like(X: AnySets, sets: Sets, packed: NDArray[Any]) -> Any:
+    """Give packed values the form of the input."""
+    if isinstance(X, Sets):
+        return packed
+    if isinstance(X, (list, tuple)):
+        return sets.unpack(packed)
+    return packed.reshape(len(sets), -1)
+
+
+def encoder_of(model: Any, name: Any = "The model") -> TableEncoder:
+    """Return what turns tables into the sets a model knows."""
+    if getattr(model, "table_", None) is None:
+        raise UserError(
+            f"{name} was fitted to arrays, not to a table, so it can't tell which columns it needs. Fit it to a table: "
+            "fit(table, set_id=..., target=...), or entourage fit TABLE."
+        )
+    return TableEncoder.from_json(model.table_)
+
+
+def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool = False) -> Given:
+    """Make sets of what a fitted model is to score; a table as the model learnt to read it."""
+    if not is_frame(X):
+        sets = Sets.of(X, None, situation)
+        return Given(sets, lambda packed: like(X, sets, packed), False)
+    if situation is not None:
+        raise ParameterError("Which columns are of the situation was said to fit; leave situation out.")
+    packed = encoder_of(model)(X, with_target=with_target)
+    return Given(packed.sets, packed.in_rows, True)
+
+
+def training_sets(
+    task: Any,
+    X: Any,
+    y: Any = None,
+    situation: Any = None,
+    *,
+    sample_weight: ArrayLike | str | None = None,
+    groups: ArrayLike | str | None = None,
+    table: TableColumns | None = None,
+    codes: bool = False,
+    encoder: TableEncoder | None = None,
+) -> tuple[Sets, NDArray[np.float64] | None, Any]:
+    """Make checked sets to learn from or to judge by, with a weight and a group for each.
+
+    Parameters
+    ----------
+    task : what targets mean
+    X, y, situation : arrays, lists or Sets; or a table, and the names of its columns of the situation
+    sample_weight, groups : one a set; of a table, also the name of a column
+    table : the other columns of a table
+    codes : see `TableEncoder.fit`
+    encoder : what reads the table, where that was learnt before
+    """
+    columns: dict[str, Any] = dict(table or {})
+    _check_columns(columns)
+    if not is_frame(X):
+        if columns:
+            raise ParameterError(
+                f"{', '.join(columns)} name columns of a table; X is {type(X).__name__}. Pass a pandas, polars or "
+                "Arrow frame."
+            )
+        for name, value in (("sample_weight", sample_weight), ("groups", groups)):
+            if isinstance(value, str):
+                raise ParameterError(
+                    f"{name}={value!r} names a column, but X is no table. Pass one entry a set."
+                )
+        sets = task.check(task.sets_of(X, y, situation))
+        return sets, check_weights(sample_weight, len(sets)), groups
+    if y is not None:
+        raise ParameterError(
+            "Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...)."
+        )
+    if encoder is None and columns.get("features") is None:  # who weighs or groups sets is no feature
+        beside = [
+            name
+            for name in (sample_weight, groups)
+            if isinstance(name, str) and name != columns.get("set_id")
+        ]
+        ignored = columns.get("ignore") or []
+        ignored = [ignored] if isinstance(ignored, str) else list(ignored)
+        if beside:
+            columns["ignore"] = [*ignored, *(name for name in beside if name not in ignored)]
+    packed = _read(task, X, situation, columns, codes, encoder)
+    if isinstance(sample_weight, str):
+        sample_weight = weights_of(X, packed, sample_weight)
+    if isinstance(groups, str):
+        groups = groups_of(X, packed, groups)
+    weights = check_weights(sample_weight, len(packed.sets))
+    if weights is not None and not weights.all() and encoder is None:  # nor shall they shape levels and means
+        kept = weights > 0
+        rows = np.sort(packed.order[np.repeat(kept, packed.sets.sizes)])
+        left = None if groups is None else np.asarray(groups)[kept]
+        fewer = arrow_table(X).take(rows)
+        some: dict[str, Any] = {
+            "sample_weight": weights[kept],
+            "groups": left,
+            "table": table,
+            "codes": codes,
+        }
+        return training_sets(task, fewer, None, situation, **some)
+    return task.check(packed.sets), weights, groups
+
+
+def check_something_to_learn(task: Any, sets: Sets) -> None:
+    """See that some set tells the task anything."""
+    if sets.sizes.max() == 1 and not getattr(task, "outside", False):
+        raise DataError(
+            "Every set has one object, so there is nothing to compare it with. Check which column says what forms "
+            "a set: it seems to have another value in every row."
+        )
+    if not task.informative(sets).any():
+        raise DataError(task.nothing)
+
+
+def _read(
+    task: Any, frame: Any, situation: Any, columns: dict[str, Any], codes: bool, encoder: TableEncoder | None
+) -> PackedTable:
+    if encoder is None:
+        lacking = [name for name in ("set_id", "target") if columns.get(name) is None]
+        if lacking:
+            raise ParameterError(
+                f"A table doesn't say by itself what its columns are: give {' and '.join(lacking)}, as in "
+                'fit(table, set_id="race", target="place").'
+            )
+        encoder = TableEncoder.fit(
+            frame, **({"target_kind": task.kind} | columns), situation=situation, codes=codes
+        )
+        packed = encoder(frame)
+        warn_of_oddities(frame, packed, encoder)
+        return packed
+    if columns or situation is not None:
+        raise ParameterError("What the columns are was learnt before; pass the table alone.")
+    if encoder.target is None:
+        raise DataError(
+            "These columns were learnt without a target, so there is nothing to learn or to judge by."
+        )
+    return encoder(frame)
+
+
+def _check_columns(columns: dict[str, Any]) -> None:
+    """See that every keyword is one that a table has."""
+    known = list(TableColumns.__annotations__)
+    for name in columns:
+        if name not in known:
+            close = difflib.get_close_matches(name, [*known, "situation"], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise TypeError(f"Unknown argument {name!r}{hint} A table has {', '.join(known)}.")
+
+
+def check_weights(sample_weight: Any, n_sets: int) -> NDArray[np.float64] | None:
+    """Return weights as an array, seeing that there is one for each set."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_sets,):
+        raise ShapeError(f"sample_weight needs one entry a set, shape {(n_sets,)}; got {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise DataError("Sample weights must be finite, none negative and not all 0.")
+    return weights

@@ -1,0 +1,283 @@
+"""Rounds: the states of the objects of a set, changed again and again by messages from the others.
+
+What the paper's nets do once (aggregate, or look at pairs), a round does to states, so that it can be done
+again. A round is residual, and normalised if asked to be: ``h <- h + message(norm(h))``, then
+``h <- h + MLP(norm(h))``. Rounds differ by their message alone:
+
+- `SetMessage`: the average of an embedding of all, beside the object's own state. Linear time; FATE's.
+- `PairMessage`: what becomes of each pair, averaged over the others (FETA's) or weighed by attention whose
+  logits and values see the pair. Quadratic time, memory bounded.
+- `InducedMessage`: a few learnt points look at all objects, and the objects at the points, both by attention
+  over pairs. Linear time.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from entourage.data.shapes import Hidden, Mask, Objects, Scores
+from entourage.errors import ParameterError, check_choice, check_number
+from entourage.nets.base import Scorer
+from entourage.nets.layers import MLP, Dropout, linear_map
+
+__all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
+
+TILE_NUMBERS = {
+    "cpu": 2**21,
+    "cuda": 2**26,
+}  # hidden numbers of the pairs of a tile where no gradient is needed
+GRADIENT_NUMBERS = 2**28  # of all pairs together, above which training computes tiles twice to save memory
+FREQUENCIES = 8  # of the periodic map, for each feature
+
+
+class SetMessage(nn.Module):
+    """What all objects say together: pooled embeddings, beside each object's own state; linear time.
+
+    ``pooling="mean"`` averages; "spread" joins the mean, the standard deviation and the maximum.
+    """
+
+    def __init__(self, width: int, *, pooling: str, generator: torch.Generator) -> None:
+        super().__init__()
+        self.spread = check_choice("pooling", pooling, ["mean", "spread"]) == "spread"
+        self.embedding = _two_layers(width, width, generator)
+        self.own = linear_map(width, width, generator)
+        self.pooled = linear_map(3 * width if self.spread else width, width, generator)
+        self.out = linear_map(width, width, generator)
+
+    def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
+        """Return a message ``(n, m, h)`` for each object."""
+        context = self.pooled(self._pool(self.embedding(states), mask))  # (n, 1, h)
+        message: Tensor = self.out(F.gelu(self.own(states) + context))
+        return message
+
+    def _pool(self, embedded: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            mean = embedded.mean(1, keepdim=True)
+        else:
+            there = mask.unsqueeze(-1)
+            count = there.sum(1, keepdim=True).clamp(min=1)
+            embedded = torch.where(there, embedded, 0.0)
+            mean = embedded.sum(1, keepdim=True) / count
+        if not self.spread:
+            return mean
+        squares = (embedded - mean).square()
+        if mask is None:
+            variance, largest = squares.mean(1, keepdim=True), embedded.amax(1, keepdim=True)
+        else:
+            variance = torch.where(there, squares, 0.0).sum(1, keepdim=True) / count
+            lowest = torch.finfo(embedded.dtype).min
+            largest = torch.where(there, embedded, lowest).amax(1, keepdim=True)
+            largest = torch.where(there.any(1, keepdim=True), largest, 0.0)
+        return torch.cat([mean, (variance + 1e-6).sqrt(), largest], dim=-1)
+
+
+class PairMessage(nn.Module):
+    """What the others say to each object: pairs evaluated, then averaged (``heads=0``) or weighed by attention.
+
+    A pair's hidden state ``gelu(A h_i + B h_j)``, through ``depth - 1`` layers more, gives both the attention's
+    logits and its values. Each head learns how sharp it is, on a logarithmic scale that no weight decay pulls at
+    (``sharpening`` times as fast as other weights; with 0 it doesn't): to find the one object that matters (a medoid,
+    say), attention must come close to a maximum. Pairs are worked off in
+    tiles of rows; with gradients, large tiles are computed again on the way back.
+    """
+
+    def __init__(
+        self, width: int, *, heads: int, depth: int = 1, sharpening: float = 0.0, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        if heads:
+            check_number("heads", heads, least=1, whole=True)
+            if width % heads:
+                raise ParameterError(f"heads must divide width; {heads} does not divide {width}.")
+        self.heads, self.sharpening = heads, sharpening
+        self.left = linear_map(width, width, generator)
+        self.right = linear_map(width, width, generator, bias=False)
+        self.more = nn.ModuleList(linear_map(width, width, generator, gain=2.0) for _ in range(depth - 1))
+        self.logits = linear_map(width, heads, generator, gain=0.01, bias=False) if heads else None
+        self.sharpness = nn.Parameter(torch.zeros(heads)) if heads else None
+        self.out = linear_map(width, width, generator)
+
+    def forward(self, states: Tensor, mask: Tensor | None = None, *, others: Tensor | None = None) -> Tensor:
+        """Return a message ``(n, m, h)`` for each object, from the objects of its set or from ``others (n, o, h)``.
+
+        ``mask (n, o)`` is False where there is none.
+        """
+        left, right = self.left(states), self.right(states if others is None else others)
+        among_themselves = others is None
+        n, m, h = left.shape
+        pairs = n * right.shape[1] * h  # hidden numbers of a row
+        gradients = torch.is_grad_enabled()
+        if gradients and self.fits_at_once(n, m, right.shape[1]):
+            whole: Tensor = self.out(self._tile(left, right, mask, 0, among_themselves))
+            return whole
+        tile = TILE_NUMBERS.get(left.device.type, TILE_NUMBERS["cpu"])
+        rows = max(1, (GRADIENT_NUMBERS // 8 if gradients else tile) // pairs)
+        tiles = []
+        for i in range(0, m, rows):
+            arguments = (left[:, i : i + rows], right, mask, i, among_themselves)
+            if gradients:
+                tiles.append(
+                    checkpoint(self._tile, *arguments, use_reentrant=False, preserve_rng_state=False)
+                )
+            else:
+                tiles.append(self._tile(*arguments))
+        message: Tensor = self.out(torch.cat(tiles, dim=1))
+        return message
+
+    def fits_at_once(self, n: int, m: int, o: int) -> bool:
+        """Whether the pairs of m and o objects in n sets are kept for the way back, rather than computed again."""
+        return n * m * o * self.left.out_features <= GRADIENT_NUMBERS
+
+    def _tile(
+        self, left: Tensor, right: Tensor, mask: Tensor | None, i: int, among_themselves: bool
+    ) -> Tensor:
+        """Pool the pairs of rows from ``i`` on: ``(n, r, h)``."""
+        pair = F.gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
+        for layer in self.more:
+            pair = F.gelu(layer(pair))
+        n, r, o, h = pair.shape
+        if self.logits is None or self.sharpness is None:
+            return self._mean(pair, mask, i, among_themselves)
+        logits = self.logits(pair) * (self.sharpening * self.sharpness).exp()  # (n, r, o, k)
+        if mask is not None:
+            there = mask[:, None, :, None]
+            logits = torch.where(there, logits, torch.finfo(logits.dtype).min / 4)
+        weights = logits.softmax(2)
+        if mask is not None:
+            weights = torch.where(there, weights, 0.0)
+        pooled: Tensor = (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2)
+        return pooled.reshape(n, r, h)
+
+    def _mean(self, pair: Tensor, mask: Tensor | None, i: int, among_themselves: bool) -> Tensor:
+        _, r, o, _ = pair.shape
+        counts = torch.ones(1, r, o, dtype=torch.bool, device=pair.device)
+        if among_themselves:  # nobody is their own partner
+            rows = torch.arange(i, i + r, device=pair.device)
+            counts = (rows[:, None] != torch.arange(o, device=pair.device))[None]
+        if mask is not None:
+            counts = counts & mask[:, None]
+        weights = counts.to(pair.dtype) / counts.sum(2, keepdim=True).clamp(min=1)
+        return (pair * weights.unsqueeze(-1)).sum(2)
+
+
+class InducedMessage(nn.Module):
+    """Attention by way of ``points`` learnt states: these look at all objects, then each object at them."""
+
+    def __init__(self, width: int, *, points: int, generator: torch.Generator, **pairs: Any) -> None:
+        super().__init__()
+        self.points = nn.Parameter(torch.randn(points, width, generator=generator))
+        self.gather = PairMessage(width, generator=generator, **pairs)
+        self.norm = nn.LayerNorm(width)
+        self.spread = PairMessage(width, generator=generator, **pairs)
+
+    def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
+        """Return a message ``(n, m, h)`` for each object."""
+        points = self.points.expand(len(states), -1, -1)  # (n, p, h)
+        seen = self.norm(points + self.gather(points, mask, others=states))
+        message: Tensor = self.spread(states, others=seen)
+        return message
+
+
+class Round(nn.Module):
+    """One round: a message for each object, then a small net on each state; residual.
+
+    With ``norm="layer"`` states are normalised before each of the two, with "none" they come as they are.
+    """
+
+    def __init__(
+        self, message: nn.Module, width: int, *, norm: str, dropout: float, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.message = message
+        check_choice("norm", norm, ["layer", "none"])
+        self.before, self.between = (nn.LayerNorm(width) if norm == "layer" else nn.Identity() for _ in "ab")
+        self.alone = _two_layers(width, width, generator)
+        self.drop_message, self.drop_alone = Dropout(dropout), Dropout(dropout)
+
+    def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
+        """Change the states ``(n, m, h)``."""
+        states = states + self.drop_message(self.message(self.before(states), mask))
+        changed: Tensor = states + self.drop_alone(self.alone(self.between(states)))
+        return changed
+
+
+class Periodic(nn.Module):
+    """Features beside sines and cosines of them at learnt frequencies: sharp edges come easier to a net."""
+
+    def __init__(self, n_features: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.frequencies = nn.Parameter(torch.randn(n_features, FREQUENCIES, generator=generator))
+        self.out = linear_map(n_features * (1 + 2 * FREQUENCIES), width, generator)
+
+    def forward(self, objects: Tensor) -> Tensor:
+        """Map ``(n, m, d)`` to ``(n, m, h)``."""
+        angles = (2 * math.pi * self.frequencies * objects.unsqueeze(-1)).flatten(-2)  # (n, m, d f)
+        states: Tensor = self.out(torch.cat([objects, angles.sin(), angles.cos()], dim=-1))
+        return states
+
+
+#: How features become the first state of an object, by name.
+FEATURE_MAPS: dict[str, Callable[[int, int, torch.Generator], nn.Module]] = {
+    "linear": lambda n_features, width, generator: linear_map(n_features, width, generator),
+    "periodic": Periodic,
+}
+
+
+class RefinedScorer(Scorer):
+    """States made from features, changed by rounds, then scored by a net for sets: the paper's, or one a state."""
+
+    def __init__(self, features: nn.Module, rounds: list[Round], width: int, last: Scorer) -> None:
+        super().__init__()
+        self.features, self.rounds, self.last = features, nn.ModuleList(rounds), last
+        self.norm = nn.LayerNorm(width)
+        self.stackable = last.stackable
+
+    def in_one_piece(self, n: int, m: int) -> bool:  # noqa: D102 - see Scorer
+        pairs = [module for module in self.rounds.modules() if isinstance(module, PairMessage)]
+        return all(pair.fits_at_once(n, m, m) for pair in pairs) and self.last.in_one_piece(n, m)
+
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:  # noqa: D102 - see Scorer
+        states = self.features(objects)
+        for one in self.rounds:
+            states = one(states, mask)
+        scores: Tensor = self.last(self.norm(states), mask)
+        return scores
+
+
+def refine(
+    net: Any,
+    message: Callable[[], nn.Module],
+    last: Callable[[int, torch.Generator], Scorer],
+    n_features: int,
+    generator: torch.Generator,
+) -> Scorer:
+    """Build a net of ``net.rounds`` rounds: one is the paper's own, ``last``; earlier ones change states for it."""
+    check_number("rounds", net.rounds, least=1, whole=True)
+    check_number("dropout", net.dropout, least=0, below=1)
+    start = FEATURE_MAPS[check_choice("features", net.features, FEATURE_MAPS)]
+    if net.rounds == 1:
+        for name, off in (("dropout", 0), ("features", "linear"), ("pooling", "mean")):
+            if getattr(net, name, off) != off:
+                raise ParameterError(
+                    f"{name}={getattr(net, name)!r} is about the rounds before the last, and there are none: give "
+                    "rounds=2 or more."
+                )
+        return last(n_features, generator)
+    check_number("width", net.width, least=1, whole=True)
+    norm = "layer" if net.norm == "layer" else "none"  # batch statistics stay with the paper's network
+    rounds = [
+        Round(message(), net.width, norm=norm, dropout=net.dropout, generator=generator)
+        for _ in range(net.rounds - 1)
+    ]
+    return RefinedScorer(
+        start(n_features, net.width, generator), rounds, net.width, last(net.width, generator)
+    )
+
+
+def _two_layers(n_in: int, n_out: int, generator: torch.Generator) -> MLP:
+    return MLP(n_in, n_out, depth=1, width=2 * n_out, activation="gelu", norm="none", generator=generator)

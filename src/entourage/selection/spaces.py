@@ -1,0 +1,201 @@
+"""What to search: the declared space of settings of each model, for :mod:`entourage.selection.tuning`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from entourage.errors import ParameterError, check_choice
+from entourage.estimators import SetEstimator
+from entourage.estimators.base import SetPredictor
+from entourage.estimators.baselines import ExpectedRankRegression, LambdaMART, RankBoost, RankSVM
+from entourage.nets import FATE, FETA, ContextFree, SetAttention
+
+__all__ = [
+    "SPACES",
+    "Choice",
+    "Real",
+    "Space",
+    "Whole",
+    "check_space",
+    "distribution",
+    "few_sets_space",
+    "present_choice",
+    "settings_of",
+    "space_of",
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values. Under a name of several parameters ("a b"), each value is a tuple of theirs."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from ``low`` to ``high``; ``log``: all orders of magnitude alike."""
+
+    low: int
+    high: int
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number from ``low`` to ``high``; ``log``: all orders of magnitude alike."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+Space: TypeAlias = dict[str, Choice | Whole | Real]
+
+_TRAINING: Space = {
+    "learning_rate": Real(3e-4, 1e-2, log=True),
+    "batch_size": Choice((64, 128, 256, 512, 1024)),
+    "weight_decay": Choice((0.0, 0.01, 0.1, 0.3)),
+    "l1": Choice((0.0, 1e-6, 1e-5, 1e-4)),
+    "l2": Choice((0.0, 1e-6, 1e-5, 1e-4)),
+}
+_HIDDEN: Space = {
+    "net__width": Choice((32, 64, 128, 256)),
+    "net__depth": Whole(1, 4),
+    "net__activation net__norm": Choice(
+        (("relu", "none"), ("relu", "batch"), ("selu", "none"), ("gelu", "layer"))
+    ),
+}
+_ATTENTION: Space = {
+    "net__width": Choice((32, 64, 96)),
+    "net__rounds": Whole(2, 5),
+    "net__heads": Choice((1, 4, 8)),
+    "net__depth": Whole(1, 2),
+    "net__dropout": Choice((0.0, 0.1, 0.2)),
+    "net__norm": Choice(("none", "layer")),
+}
+_LOSS: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
+
+#: What is searched for each net and each classical ranker. A net without context keeps its loss: it is what
+#: makes RankNet and ListNet two models.
+SPACES: dict[type, Space] = {
+    ContextFree: _HIDDEN | _TRAINING,
+    FETA: _HIDDEN | _LOSS | _TRAINING,
+    FATE: _HIDDEN
+    | {"net__embedding_size": Choice((None, 16, 32, 64, 128, 256)), "net__embedding_depth": Whole(1, 4)}
+    | _LOSS
+    | _TRAINING,
+    SetAttention: _ATTENTION | _LOSS | _TRAINING,
+    ExpectedRankRegression: {"alpha": Real(1e-6, 1e3, log=True)},
+    RankSVM: {"C": Real(1e-4, 1e2, log=True)},
+    RankBoost: {"rounds": Whole(20, 500, log=True), "bins": Choice((16, 64, 256))},
+    LambdaMART: {
+        "n_estimators": Whole(50, 1000, log=True),
+        "num_leaves": Whole(4, 255, log=True),
+        "learning_rate": Real(0.01, 0.3, log=True),
+        "min_child_samples": Whole(5, 200, log=True),
+        "reg_lambda": Choice((0.0, 0.1, 1.0, 10.0)),
+    },
+}
+
+
+_FEW_SETS: Space = {
+    "steps": Choice((75, 150, 300, 600)),
+    "net__width": Choice((8, 16, 32, 64)),
+    "net__depth": Whole(0, 2),
+    "learning_rate": Real(3e-4, 3e-2, log=True),
+    "weight_decay": Choice((0.01, 0.1, 1.0)),
+}
+
+
+def few_sets_space(model: SetPredictor) -> Space:
+    """Return a smaller space for nets that learn from little data, in few trials; others keep theirs.
+
+    How large the net is (for the paper's nets a linear one too), how long and how fast it learns, its weight decay
+    and, where it sees the context, its loss.
+    """
+    if not isinstance(model, SetEstimator):
+        return space_of(model)
+    space = {key: what for key, what in _FEW_SETS.items() if key in model.get_params()}
+    if isinstance(model.net, SetAttention):
+        space |= {"net__depth": Whole(1, 2), "net__rounds": Whole(1, 3)}
+    return space | ({} if isinstance(model.net, ContextFree) or not _ranks(model) else _LOSS)
+
+
+def space_of(model: SetPredictor) -> Space:
+    """Return the declared space of a model; {} where there is nothing to search.
+
+    Examples
+    --------
+    >>> from entourage.estimators.baselines import RankSVM
+    >>> space_of(RankSVM())
+    {'C': Real(low=0.0001, high=100.0, log=True)}
+    """
+    if isinstance(model, SetEstimator):
+        space = SPACES.get(FATE if model.net is None else type(model.net), _TRAINING)
+        return space if _ranks(model) else {key: what for key, what in space.items() if key != "loss"}
+    return SPACES.get(type(model), {})
+
+
+def _ranks(model: SetEstimator) -> bool:
+    """Whether there are several losses to choose from: a chooser has one."""
+    return len(model.task.losses) > 1
+
+
+def _label(value: Any) -> Any:
+    """Return a form of a choice that Optuna can keep: tuples as text."""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def distribution(what: Choice | Whole | Real) -> Any:
+    """Return what Optuna draws it from."""
+    from optuna import distributions
+
+    if isinstance(what, Choice):
+        return distributions.CategoricalDistribution([_label(value) for value in what.values])
+    if isinstance(what, Whole):
+        return distributions.IntDistribution(what.low, what.high, log=what.log)
+    return distributions.FloatDistribution(what.low, what.high, log=what.log)
+
+
+def settings_of(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn what Optuna chose into arguments of set_params."""
+    settings: dict[str, Any] = {}
+    for key, what in space.items():
+        value = params[key]
+        if isinstance(what, Choice):
+            value = next(v for v in what.values if _label(v) == value)
+        names = key.split()
+        settings |= {key: value} if len(names) == 1 else dict(zip(names, value, strict=True))
+    return settings
+
+
+def present_choice(model: SetPredictor, space: Space) -> dict[str, Any] | None:
+    """Return the settings of a model as Optuna would have chosen them; None where they are outside."""
+    params = model.get_params()
+    found: dict[str, Any] = {}
+    for key, what in space.items():
+        names = key.split()
+        value = params[key] if len(names) == 1 else tuple(params[name] for name in names)
+        if key == "net__embedding_depth" and value is None:
+            value = params["net__depth"]  # what None means
+        low, high = (None, None) if isinstance(what, Choice) else (what.low, what.high)
+        inside = value in what.values if isinstance(what, Choice) else low <= value <= high  # type: ignore[operator]
+        if not inside:
+            return None
+        found[key] = _label(value)
+    return found
+
+
+def check_space(model: SetPredictor, space: Space) -> None:
+    """See that a space is about parameters that the model has."""
+    names = model.get_params()
+    for key, what in space.items():
+        for name in key.split():
+            check_choice("A parameter of the space", name, names)
+        if isinstance(what, Choice) and len(key.split()) > 1:
+            for value in what.values:
+                if not isinstance(value, tuple) or len(value) != len(key.split()):
+                    raise ParameterError(
+                        f"{key!r} names {len(key.split())} parameters; {value!r} does not fit."
+                    )

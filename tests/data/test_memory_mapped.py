@@ -1,0 +1,121 @@
+"""Sets on disk learn what sets in memory learn, and are never read whole."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from commands import run
+
+from entourage import FATE, Ranker
+from entourage.data import parquet_stream
+from entourage.data.encoder import TableEncoder
+from entourage.data.memory_mapped import fit_encoder, open_sets, write_sets
+from entourage.data.table_files import write_table
+from entourage.errors import DataError
+
+
+def make_table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 6, n)
+    race = np.repeat(np.arange(n), sizes)
+    x = rng.normal(50, 3, len(race))
+    x[::17] = np.nan
+    team = rng.choice(["a", "b", "c"], len(race))
+    place = np.concatenate([rng.permutation(m) for m in sizes])
+    return pa.table({"race": race, "x": x, "team": team, "laps": sizes[race], "place": place})
+
+
+ROLES = {"set_id": "race", "target": "place", "situation": ["laps"]}
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_stream, "ROWS", 100)  # so that sets are cut by the ends of stretches
+    table = make_table()
+    write_table(tmp_path / "t.parquet", table)
+    encoder = fit_encoder(tmp_path / "t.parquet", **ROLES)
+    return TableEncoder.fit(table, **ROLES)(table).sets, write_sets(
+        tmp_path / "t.parquet", tmp_path / "d", encoder
+    )
+
+
+def test_the_same_sets_come_from_disk(both, tmp_path):
+    memory, disk = both
+    assert disk.on_disk
+    assert not memory.on_disk
+    assert np.array_equal(disk.objects, memory.objects)
+    assert np.array_equal(disk.offsets, memory.offsets)
+    assert np.array_equal(disk.targets, memory.targets)
+    assert np.array_equal(disk.situation, memory.situation)
+    assert np.array_equal(open_sets(tmp_path / "d").objects, memory.objects)
+
+
+def test_training_and_prediction_agree_with_those_in_memory(both):
+    memory, disk = both
+    models = [Ranker(FATE(width=8), steps=40, batch_size=32, device="cpu", random_state=0) for _ in range(2)]
+    models[0].fit(memory)
+    models[1].fit(disk)
+    assert np.allclose(models[0].predict_scores(memory), models[1].predict_scores(disk), atol=1e-3)
+    assert models[0].score(memory) == pytest.approx(models[1].score(disk), abs=0.01)
+
+
+def test_training_copies_no_more_than_batches_and_the_held_out(both, monkeypatch):
+    _, disk = both
+    taken = []
+    real = type(disk)._take
+
+    def watched(self, chosen):
+        taken.append(len(chosen))
+        return real(self, chosen)
+
+    monkeypatch.setattr(type(disk), "_take", watched)
+    Ranker(FATE(width=4), steps=4, batch_size=16, device="cpu", random_state=0).fit(disk)
+    assert taken == [30], "the held-out tenth"
+
+
+def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_stream, "ROWS", 4)
+    torn = pa.table({"race": [0, 0, 1, 1, 0, 0, 2, 2], "x": np.arange(8.0), "place": [0, 1] * 4})
+    write_table(tmp_path / "t.parquet", torn)
+    encoder = fit_encoder(tmp_path / "t.parquet", set_id="race", target="place")
+    with pytest.raises(DataError, match="set 0 don't stand together; sort the table by 'race'"):
+        write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
+    with pytest.raises(DataError, match="holds no sets, or only a part"):
+        open_sets(tmp_path / "d")
+    (tmp_path / "no.parquet").write_text("no")
+    with pytest.raises(DataError, match="can't be read as parquet"):
+        fit_encoder(tmp_path / "no.parquet", set_id="race", target="place")
+
+
+def test_the_command_lays_out_and_learns(tmp_path, capsys):
+    write_table(tmp_path / "t.parquet", make_table())
+    roles = (
+        "--set-id",
+        "race",
+        "--target",
+        "place",
+        "--situation",
+        "laps",
+        "--steps",
+        "5",
+        "--device",
+        "cpu",
+    )
+    common = (
+        "fit",
+        tmp_path / "t.parquet",
+        *roles,
+        "-o",
+        tmp_path / "m.entourage",
+        "--on-disk",
+        tmp_path / "d",
+    )
+    code, _, err = run(capsys, *common)
+    assert code == 2
+    assert "name the model" in err
+    code, out, _ = run(capsys, *common, "--model", "fate")
+    assert code == 0
+    assert "MB of memory" in " ".join(out.split())
+    code, _, _ = run(
+        capsys, "predict", tmp_path / "m.entourage", tmp_path / "t.parquet", "-o", tmp_path / "o.csv"
+    )
+    assert code == 0
