@@ -309,7 +309,7 @@ def test_graded_metrics_use_the_grades():
     encoder = TableEncoder.fit(table, set_id="q", target="rel", target_kind="relevance")
 
     class Sum:
-        task = Ranker.task
+        task = Ranker().task
         table_ = encoder.to_json()
 
         def predict_scores(self, sets):

@@ -19,7 +19,6 @@ from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ModelFileError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
 from entourage.estimators.model_file import describe_attributes
-from entourage.tasks import Choice
 from entourage.training import tensor_file as model_file
 
 __all__ = ["ChoiceModel"]
@@ -49,7 +48,6 @@ class ChoiceModel(OneChoicePredictor):
     converged_ : whether the top of the likelihood was found
     """
 
-    task: Any = Choice()
     _max_iter = 500
 
     def fit(

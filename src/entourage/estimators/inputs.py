@@ -19,6 +19,7 @@ from entourage.data.encoder import (
 )
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.tasks import Task
 
 __all__ = [
     "Given",
@@ -71,7 +72,7 @@ def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool =
 
 
 def training_sets(
-    task: Any,
+    task: Task,
     X: Any,
     y: Any = None,
     situation: Any = None,
@@ -143,7 +144,7 @@ def training_sets(
     return task.check(packed.sets), weights, groups
 
 
-def check_something_to_learn(task: Any, sets: Sets) -> None:
+def check_something_to_learn(task: Task, sets: Sets) -> None:
     """See that some set tells the task anything."""
     if sets.sizes.max() == 1 and not getattr(task, "outside", False):
         raise DataError(
@@ -155,7 +156,7 @@ def check_something_to_learn(task: Any, sets: Sets) -> None:
 
 
 def _read(
-    task: Any, frame: Any, situation: Any, columns: dict[str, Any], codes: bool, encoder: TableEncoder | None
+    task: Task, frame: Any, situation: Any, columns: dict[str, Any], codes: bool, encoder: TableEncoder | None
 ) -> PackedTable:
     if encoder is None:
         lacking = [name for name in ("set_id", "target") if columns.get(name) is None]

@@ -509,7 +509,7 @@ class SetEstimator(SetPredictor):
         """Lay out what to train on: whole sets, or sub-sets of them."""
         if self.subset_size is None:
             return Resident(*args, **kwargs)
-        if not isinstance(self.task, Ranking) and self.task is not Ranking:
+        if not isinstance(self.task, Ranking):
             raise ParameterError(
                 "subset_size is for rankings: a sub-set without the chosen object would say that nothing was chosen."
             )

@@ -15,7 +15,7 @@ from entourage.estimators.inputs import given_sets
 from entourage.estimators.net_estimator import SetEstimator
 from entourage.estimators.plugins import provided
 from entourage.nets import Net
-from entourage.tasks import Choice, Ranking, SubsetChoice
+from entourage.tasks import Choice, SubsetChoice
 from entourage.tasks.losses import Loss, choice_loss
 from entourage.training import tensor_file as model_file
 from entourage.training.loop import Outcome
@@ -50,8 +50,6 @@ class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
     """
         + _SHARED
     )
-
-    task = Ranking
 
 
 class DiscreteChooser(OneChoicePredictor, SetEstimator):  # noqa: D101 - its docstring is put together below
