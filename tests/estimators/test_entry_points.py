@@ -774,7 +774,7 @@ def test_an_interrupted_fit_raises_unless_asked_to_keep():
 
 @pytest.mark.parametrize("net", [FETA(width=4), SetAttention(width=4, rounds=1, heads=1)])
 def test_pairs_of_large_sets_are_said_beforehand_with_what_to_do(net, monkeypatch):
-    monkeypatch.setattr("entourage.estimators.net_estimator.LARGE_SET", 50)
+    monkeypatch.setattr("entourage.estimators.large_sets.LARGE_SET", 50)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3, 60, 2)), np.tile(np.arange(60), (3, 1))
     with pytest.warns(

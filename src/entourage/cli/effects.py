@@ -177,7 +177,7 @@ def _refits(
         refits_in,
         seconds_of_refits,
     )
-    from entourage.estimators.net_estimator import in_words
+    from entourage.training.progress import in_words
 
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
         return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."

@@ -359,7 +359,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Say what a model file holds: net, settings, columns, versions, and how training went."""
     from entourage import load
     from entourage.training import tensor_file
-    from entourage.training.loop import score_not_chosen_by
+    from entourage.training.held_out import score_not_chosen_by
 
     loaded = load(model)  # checks all that is shown below
     content, tensors = tensor_file.read(model, "model")

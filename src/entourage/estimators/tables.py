@@ -15,7 +15,7 @@ from entourage.data.sets import Sets
 from entourage.errors import DataError
 from entourage.estimators.base import without_each
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.ranker import SetEstimator
+from entourage.estimators.net_estimator import NetEstimator as SetEstimator
 from entourage.files import replacing
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 from entourage.tasks.ranking_metrics import METRICS

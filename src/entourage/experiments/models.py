@@ -10,13 +10,12 @@ import numpy as np
 
 from entourage.data.sets import Sets
 from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
-from entourage.estimators import SetEstimator
+from entourage.estimators import SetEstimator, fit_together
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import MODELS
 from entourage.experiments.rows import Job, Options, Row, provenance
 from entourage.selection.tuning import tune
-from entourage.training.batches import find_device
-from entourage.training.stacked import fit_together
+from entourage.training.device import find_device
 
 __all__ = ["ModelJob", "batches_of", "fit_all", "held_out_data", "model_jobs", "training_data"]
 

@@ -68,7 +68,7 @@ def by_number(modes: int) -> dict[str, SetPredictor]:
     """Return the models that know modes by their number alone."""
 
     def chooser(net: Net) -> SetPredictor:
-        model: SetPredictor = DiscreteChooser(net, categories=[(0, modes)], **BY_NUMBER)
+        model: SetPredictor = DiscreteChooser(net, categories=[(0, modes)]).set_params(**BY_NUMBER)
         return model
 
     return {
@@ -89,7 +89,7 @@ def by_features() -> dict[str, SetPredictor]:
         "FATE": FATE(width=32),
         "SetAttention": SetAttention(width=32, rounds=2),
     }
-    return {name: DiscreteChooser(net, **SETTINGS) for name, net in nets.items()}
+    return {name: DiscreteChooser(net).set_params(**SETTINGS) for name, net in nets.items()}
 
 
 def run_sf(folder: Path, options: Options) -> str:

@@ -11,7 +11,7 @@ from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ShapeError
 from entourage.tasks.choice_metrics import choice_accuracy, log_likelihood
 from entourage.tasks.indicators import check_indicators, sets_with_indicators
-from entourage.tasks.losses import CHOICE_LOSSES
+from entourage.tasks.losses import CHOICE_LOSSES, Loss, choice_loss, find_loss
 from entourage.tasks.ranking_metrics import METRICS, Metric
 
 __all__ = ["Choice"]
@@ -36,6 +36,11 @@ class Choice:
         self.metric: Metric = partial(choice_accuracy, outside=outside)
         self.criterion: Metric = partial(log_likelihood, outside=outside)
         self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion} | METRICS
+
+    def find_loss(self, loss: str | Loss | None) -> Loss:
+        """Return the loss of this name, or the callable itself; ours with the outside option, where there is one."""
+        found = find_loss(loss, self.losses)
+        return partial(choice_loss, outside=True) if self.outside and found is choice_loss else found
 
     def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
         """Make sets of whatever came; y holds places of the chosen objects, or rows of 0 and 1."""

@@ -75,6 +75,9 @@ class Task(Protocol):
     def nothing(self) -> str:
         """What to say where no set is informative."""
 
+    def find_loss(self, loss: str | Loss | None) -> Loss:
+        """Return the loss of this name, or the callable itself."""
+
     def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
         """Make sets of whatever came."""
 

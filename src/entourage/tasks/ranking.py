@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError
-from entourage.tasks.losses import LOSSES
+from entourage.tasks.losses import LOSSES, Loss, find_loss
 from entourage.tasks.ranking_metrics import METRICS, Metric, ranking_accuracy
 
 __all__ = ["Ranking"]
@@ -32,6 +32,10 @@ class Ranking:
         "No set ranks two objects differently, so there is nothing to learn. "
         "Check that y holds ranks within each set."
     )
+
+    def find_loss(self, loss: str | Loss | None) -> Loss:
+        """Return the loss of this name, or the callable itself."""
+        return find_loss(loss, self.losses)
 
     @staticmethod
     def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:

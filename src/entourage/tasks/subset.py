@@ -16,7 +16,7 @@ from entourage.tasks.choice_metrics import (
 )
 from entourage.tasks.evaluate import mean_over_sets, metric_of_sets
 from entourage.tasks.indicators import check_indicators, sets_with_indicators
-from entourage.tasks.losses import SUBSET_LOSSES
+from entourage.tasks.losses import SUBSET_LOSSES, Loss, find_loss
 from entourage.tasks.ranking_metrics import METRICS, Metric
 
 __all__ = ["SubsetChoice"]
@@ -44,6 +44,10 @@ class SubsetChoice:
             "hamming_accuracy": partial(hamming_accuracy, threshold=threshold),
             "informedness": partial(informedness, threshold=threshold),
         } | METRICS
+
+    def find_loss(self, loss: str | Loss | None) -> Loss:
+        """Return the loss of this name, or the callable itself."""
+        return find_loss(loss, self.losses)
 
     @staticmethod
     def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
