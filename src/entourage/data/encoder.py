@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from entourage.data.coerce import offsets_of
 from entourage.data.columns import (
     Column,
     as_numbers,
@@ -119,7 +120,7 @@ def group_rows(table: pa.Table, set_id: str) -> tuple[NDArray[np.int64], NDArray
     else:
         ids = encoded.dictionary
     counts = np.bincount(codes, minlength=len(ids))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = offsets_of(counts)
     together = bool((codes[1:] >= codes[:-1]).all())
     return np.arange(len(codes)) if together else _counting_sort(codes, len(ids)), offsets, ids
 

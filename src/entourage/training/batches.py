@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor
 
-from entourage.data.sets import Sets, plan_batches
+from entourage.data.batch_plan import plan_batches
+from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from entourage.data.coerce import offsets_of
 from entourage.data.datasets.letor import group_rows, open_binary
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_choice, check_number
@@ -374,7 +375,7 @@ def load_sf_modes(path: str | os.PathLike[str], which: str = "work") -> tuple[Se
             f"{table.where(row)}: Choice must be one of the modes that are 1 there. Put the line right."
         )
     trips, columns = np.nonzero(there)
-    offsets = np.concatenate([[0], np.cumsum(there.sum(1))])
+    offsets = offsets_of(there.sum(1))
     ranks = (columns + 1 != taken[trips]).astype(np.float64)
     return Sets((columns + 1.0)[:, None].astype(np.float32), offsets, ranks), modes
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
+from entourage.data.coerce import offsets_of
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_number
 
@@ -191,8 +192,8 @@ def group_rows(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64],
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     rows = np.argsort(place[inverse], kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(place[inverse]))])
-    return rows.astype(np.int64), offsets.astype(np.int64), first[order].astype(np.int64)
+    offsets = offsets_of(np.bincount(place[inverse]))
+    return rows.astype(np.int64), offsets, first[order].astype(np.int64)
 
 
 def open_binary(path: Path, home: str) -> IO[bytes]:
