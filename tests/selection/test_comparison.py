@@ -16,8 +16,7 @@ from entourage.baselines import RandomRanker, RankSVM
 from entourage.choice import MultinomialLogit
 from entourage.cli.program import app
 from entourage.data import Sets, make_hypervolume, make_medoid
-from entourage.data.folds import fold_indices
-from entourage.data.resampling import bootstrap_interval, sign_flip_p_value, widening_of
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value, widening_of
 from entourage.errors import DataError, ParameterError, TrainingError
 from entourage.nets.context_ablated import Alone
 from entourage.selection import comparison

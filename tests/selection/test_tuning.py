@@ -13,7 +13,7 @@ from sklearn.base import clone
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser
 from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.errors import DataError, ParameterError, TrainingError, UserError
 from entourage.selection.spaces import SPACES, Choice, Real, Whole, present_choice, space_of
 from entourage.selection.tuning import _Objective, nested_cross_validation, tune
@@ -37,7 +37,7 @@ def test_folds_part_all_sets_once_and_no_group_is_parted():
 def test_folds_need_as_many_groups():
     with pytest.raises(DataError, match="3 folds need at least so many groups of sets; there are 2"):
         fold_indices(10, 3, groups=np.arange(10) % 2)
-    with pytest.raises(DataError, match="one entry a set"):
+    with pytest.raises(DataError, match="one label a set"):
         fold_indices(10, 3, groups=np.arange(9))
 
 

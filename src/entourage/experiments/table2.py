@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.data.folds import fold_indices
 from entourage.data.photographs.depth import DepthSets, cut, make_depth_sets
 from entourage.data.photographs.photographs import Photograph, find_photographs
 from entourage.data.ranks import average_places
-from entourage.data.resampling import bootstrap_interval, sign_flip_p_value
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.errors import DataError, UserError
 from entourage.estimators import SetEstimator
 from entourage.estimators.baselines import MODELS
