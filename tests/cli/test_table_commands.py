@@ -15,7 +15,8 @@ from pyarrow import parquet
 
 from entourage import Ranker, load
 from entourage.data import Sets
-from entourage.data.encoder import TableEncoder, groups_of
+from entourage.data.encoder import TableEncoder
+from entourage.data.grouping import groups_of
 from entourage.data.table_files import read_table, write_table
 from entourage.errors import DataError, UserError
 from entourage.estimators.inputs import encoder_of

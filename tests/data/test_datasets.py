@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from entourage.data.datasets.formula1 import load_f1, load_noguchi_stewart, load_sf
-from entourage.data.datasets.letor import group_rows, load_letor, load_letor_fold, read_svmlight
+from entourage.data.datasets.letor import load_letor, load_letor_fold, read_svmlight
 from entourage.data.datasets.sushi import ITEM_FEATURES, SET_A_ROWS, USER_FEATURES, load_sushi
+from entourage.data.grouping import group_rows
 from entourage.errors import DataError, ParameterError, UserError
 
 REAL = Path(__file__).parents[3] / "shared" / "data"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from entourage.data.encoder import PackedTable, TableEncoder
+from entourage.data.encoder import TableEncoder
+from entourage.data.grouping import PackedTable
 from entourage.estimators import SetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.tables import describe, influence

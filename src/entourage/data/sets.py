@@ -185,7 +185,8 @@ class Sets:
         >>> Sets.from_frame(table.slice(2), like=sets)
         Sets(1 set of 2 objects, 1 feature, targets)
         """
-        from entourage.data.encoder import TableEncoder, arrow_table
+        from entourage.data.encoder import TableEncoder
+        from entourage.data.frames import arrow_table
 
         if like is not None:
             if like.encoder is None:

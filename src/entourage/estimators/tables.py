@@ -8,7 +8,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from entourage.data.columns import Column
-from entourage.data.encoder import PackedTable, TableEncoder, arrow_table
+from entourage.data.encoder import TableEncoder
+from entourage.data.frames import arrow_table
+from entourage.data.grouping import PackedTable
 from entourage.data.memory_mapped import fit_encoder, write_sets
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.data.sets import Sets

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from entourage.data.coerce import offsets_of
-from entourage.data.datasets.letor import group_rows, open_binary
+from entourage.data.datasets.letor import open_binary
+from entourage.data.grouping import group_rows
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_choice, check_number
 

@@ -17,13 +17,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from entourage.data.coerce import offsets_of
+from entourage.data.grouping import group_rows
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_number
 
@@ -31,7 +31,6 @@ __all__ = [
     "Letor",
     "LetorFold",
     "SvmlightTable",
-    "group_rows",
     "load_letor",
     "load_letor_fold",
     "open_binary",
@@ -170,30 +169,6 @@ def load_letor_fold(
     best = max(float(table.relevance.max()) for table in tables)
     train, validation, test = (_as_letor(_stack([table], width), best) for table in tables)
     return LetorFold(train, validation, test)
-
-
-def group_rows(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Bring the rows of one id together: ids in order of first appearance, rows in theirs.
-
-    Returns
-    -------
-    rows : the rows, those of the first id first
-    offsets : where each id begins in them, of shape (ids + 1,)
-    first : the first row of each id
-
-    Examples
-    --------
-    >>> rows, offsets, first = group_rows(np.array([7, 5, 7]))
-    >>> rows.tolist(), offsets.tolist(), first.tolist()
-    ([0, 2, 1], [0, 2, 3], [0, 1])
-    """
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    rows = np.argsort(place[inverse], kind="stable")
-    offsets = offsets_of(np.bincount(place[inverse]))
-    return rows.astype(np.int64), offsets, first[order].astype(np.int64)
 
 
 def open_binary(path: Path, home: str) -> IO[bytes]:
