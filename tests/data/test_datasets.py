@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from entourage.data.datasets.formula1 import load_f1, load_noguchi_stewart, load_sf
+from entourage.data.datasets.formula1 import load_f1
 from entourage.data.datasets.letor import load_letor, load_letor_fold, read_svmlight
+from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
+from entourage.data.datasets.san_francisco import load_sf, load_sf_modes
 from entourage.data.datasets.sushi import ITEM_FEATURES, SET_A_ROWS, USER_FEATURES, load_sushi
 from entourage.data.grouping import group_rows
 from entourage.errors import DataError, ParameterError, UserError
@@ -363,6 +365,13 @@ def test_a_bad_race_file_is_named_with_its_line(tmp_path, old, new, fault):
         load_f1(written(tmp_path / "f1.csv", RACES.replace(old, new, 1)))
 
 
+def test_a_line_is_named_in_a_compressed_file_too(tmp_path):
+    with pa.output_stream(str(tmp_path / "f1.csv.zst"), compression="zstd") as stream:
+        stream.write(RACES.replace("alesi,2,,,35,", "alesi,2,,,old,").encode())
+    with pytest.raises(DataError, match=r"f1\.csv\.zst, line 4: driver_age needs a number; got 'old'"):
+        load_f1(tmp_path / "f1.csv.zst")
+
+
 def test_missing_and_broken_race_files_are_user_errors(tmp_path):
     with pytest.raises(UserError, match="does not exist; .*f1db"):
         load_f1(tmp_path / "none.csv")
@@ -492,6 +501,20 @@ def test_a_bad_trip_is_named_with_its_line(tmp_path):
         load_sf(written(tmp_path / "shop.csv", SHOP), "work")
     with pytest.raises(ParameterError, match="did you mean 'shop'"):
         load_sf(tmp_path, "shops")
+
+
+def test_trips_without_features_are_sets_of_the_modes_that_were_open(tmp_path):
+    text = "Choice,bus,car,walk\n2,1,1,0\n3,1,1,1\n"
+    sets, modes = load_sf_modes(written(tmp_path / "pcmc_SFwork.csv", text))
+    assert modes == ("bus", "car", "walk")
+    assert sets.objects.tolist() == [[1], [2], [1], [2], [3]]
+    assert sets.sizes.tolist() == [2, 3]
+    assert sets.targets.tolist() == [1, 0, 1, 1, 0]
+    with pytest.raises(DataError, match=r"line 2: Choice must be one of the modes that are 1 there"):
+        load_sf_modes(written(tmp_path / "closed.csv", text.replace("2,1,1,0", "3,1,1,0")))
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:12])
+    with pytest.raises(DataError, match="can't be read as CSV"):
+        load_sf_modes(tmp_path / "cut.csv.gz")
 
 
 @pytest.mark.parametrize(

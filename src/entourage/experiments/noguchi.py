@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from entourage.data.datasets.formula1 import load_noguchi_stewart
+from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
 from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.effects.decoys import ContextEffect, attraction, compromise, similarity
