@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from entourage.data.sets import Sets
-from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
+from entourage.data.synthetic.hypervolume import make_hypervolume
+from entourage.data.synthetic.medoid import make_medoid
 from entourage.estimators import SetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import MODELS
