@@ -17,10 +17,11 @@ from entourage import Ranker, load
 from entourage.data import Sets
 from entourage.data.encoder import TableEncoder
 from entourage.data.grouping import groups_of
+from entourage.data.profile import profile_of
 from entourage.data.table_files import read_table, write_table
 from entourage.errors import DataError, UserError
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.tables import describe, evaluate_table, influence, predict_table
+from entourage.estimators.tables import evaluate_table, influence, predict_table
 from entourage.nets import FATE
 
 ROWS = {
@@ -322,9 +323,9 @@ def test_graded_metrics_use_the_grades():
 
 def test_profiles_count_sets_and_ties():
     encoder = TableEncoder.fit(TABLE, **ROLES)
-    profile = describe(encoder(TABLE), encoder)
-    assert (profile["sets"], profile["objects"], profile["sets_of_one"]) == (3, 6, 1)
-    assert (profile["ordered_pairs"], profile["tied_pairs"], profile["unranked"]) == (4, 0, 0)
+    profile = profile_of(encoder(TABLE).sets)
+    assert (profile.sets, profile.objects, profile.sets_of_one) == (3, 6, 1)
+    assert (profile.ordered_pairs, profile.tied_pairs, profile.unranked) == (4, 0, 0)
 
 
 def test_influence_is_how_often_the_others_turn_round(model):
