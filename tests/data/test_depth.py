@@ -1,6 +1,7 @@
 """From photographs to sets, and table 2 on small photographs of each known form."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from entourage.data.photographs.depth import depth_ranks, make_depth_sets
 from entourage.data.photographs.photographs import Photograph, find_photographs, load_motorcycle
 from entourage.errors import DataError, ParameterError, UserError
 from entourage.experiments.table2 import splits_of
+from entourage.training.parallel import map_in_order
 
 
 def scene(seed: int, h: int, w: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +89,8 @@ def test_a_damaged_cache_is_made_anew(kitti, tmp_path):
 
 def test_several_processes_give_the_same(kitti):
     photographs = find_photographs(kitti)[:3]
-    one, two = make_depth_sets(photographs), make_depth_sets(photographs, workers=2)
+    one = make_depth_sets(photographs)
+    two = make_depth_sets(photographs, map_over=partial(map_in_order, workers=2))
     np.testing.assert_array_equal(one.sets.objects, two.sets.objects)
 
 
@@ -96,6 +99,25 @@ def test_a_photograph_in_which_nothing_can_be_ranked_is_an_error(tmp_path):
     Image.fromarray(np.zeros((110, 122), dtype=np.uint16)).save(tmp_path / "a_1.depth.png")
     with pytest.raises(DataError, match=r"a_1.depth.png.*Leave this photograph out"):
         make_depth_sets(find_photographs(tmp_path))
+
+
+def test_an_error_stops_the_photographs_that_wait(kitti, tmp_path):
+    write_pairs(tmp_path, ["a_1"])
+    Image.fromarray(np.zeros((110, 122), dtype=np.uint16)).save(tmp_path / "a_1.depth.png")
+    photographs = [*find_photographs(tmp_path), *find_photographs(kitti)]
+    seen = []
+
+    def one_by_one(work, jobs):
+        try:
+            for job in jobs:
+                seen.append(job.name)
+                yield work(job)
+        finally:
+            seen.append("closed")
+
+    with pytest.raises(DataError, match="Leave this photograph out"):
+        make_depth_sets(photographs, map_over=one_by_one)
+    assert seen == ["a_1", "closed"]
 
 
 def test_wrong_arguments_are_named(kitti, tmp_path):

@@ -26,6 +26,7 @@ from entourage.selection.spaces import few_sets_space
 from entourage.selection.tuning import tune
 from entourage.tasks.evaluate import metric_of_sets
 from entourage.tasks.ranking_metrics import METRICS
+from entourage.training.parallel import map_in_order
 
 __all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 
@@ -180,7 +181,12 @@ def _load(data: str, regions: str, cache: str, workers: int, announce: Any) -> D
     photographs = find_photographs(data)
     farthest = np.inf if photographs[0].kind == "disparity" else read_claims(NAME)["farthest"]
     return make_depth_sets(
-        photographs, regions=regions, farthest=farthest, cache=cache, workers=workers, on_photograph=announce
+        photographs,
+        regions=regions,
+        farthest=farthest,
+        cache=cache,
+        map_over=partial(map_in_order, workers=workers),
+        on_photograph=announce,
     )
 
 
