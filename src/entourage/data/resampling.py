@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from entourage.data.sets import Seed
 from entourage.errors import DataError, check_choice, check_number
@@ -81,6 +80,8 @@ def bootstrap_interval(
     >>> 0.2 < low < 0.6 < high < 0.9
     True
     """
+    from scipy.special import ndtr, ndtri
+
     check_number("level", level, above=0, below=1)
     check_number("resamples", resamples, least=1, whole=True)
     sums, sizes = _units(values, clusters)

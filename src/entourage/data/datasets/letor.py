@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from entourage.data.compressed import READ_ERRORS, find_compressed, open_download
 from entourage.data.datasets.numbers import read_number
@@ -190,6 +189,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _parse(block: bytes, path: Path, first: int, n_features: int | None) -> SvmlightTable:
     """Parse some lines; on trouble, go through them one by one for the line to blame."""
+    from sklearn.datasets import load_svmlight_file
+
     most = n_features or _MOST_FEATURES
     try:
         X, relevance, qids = load_svmlight_file(
