@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
+from long_tables import ROLES, TABLE
 
 from entourage.data import Sets
 from entourage.data.profile import ColumnProfile, profile_of
@@ -40,3 +41,9 @@ def test_columns_say_what_they_are():
         ColumnProfile("wet", "flag", "situation", 0, False),
     )
     assert profile.to_json()["columns"][0]["levels"] == 2
+
+
+def test_profiles_count_sets_and_ties():
+    profile = profile_of(Sets.from_frame(TABLE, **ROLES))
+    assert (profile.sets, profile.objects, profile.sets_of_one) == (3, 6, 1)
+    assert (profile.ordered_pairs, profile.tied_pairs, profile.unranked) == (4, 0, 0)
