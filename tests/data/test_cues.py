@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from entourage.data.photographs import cues
 from entourage.data.photographs.cues import CUE_NAMES, CUES, describe, look
 from entourage.data.photographs.regions import Regions, grid_regions
 from entourage.errors import DataError, ShapeError, UserError
@@ -106,8 +107,14 @@ def test_there_are_eight_cues_and_every_column_has_a_name_of_its_own():
         assert cue.measure(view, regions).dtype == np.float32
 
 
-def test_the_same_picture_gives_the_same_numbers_to_the_bit():
-    for picture in (road(50, 70), noise(shape=(450, 500))):
+@pytest.fixture
+def small_copy(monkeypatch):
+    """Measure on a copy of 5,000 pixels, so that pictures need not be large to be scaled down."""
+    monkeypatch.setattr(cues, "PIXELS", 5_000)
+
+
+def test_the_same_picture_gives_the_same_numbers_to_the_bit(small_copy):
+    for picture in (road(50, 70), noise(shape=(60, 70))):  # scaled down, and not
         regions = grid_regions(picture, 10, 12)
         assert describe(picture, regions).tobytes() == describe(picture.copy(), regions).tobytes()
 
@@ -119,11 +126,11 @@ def test_the_numbers_follow_their_regions_when_these_are_numbered_anew():
     assert np.allclose(shuffled[order], describe(picture, regions), atol=1e-6)
 
 
-def test_a_region_too_small_for_the_copy_is_described_by_what_is_there():
-    picture = paint(0, (450, 600))
-    picture[:, 300:] = 255
-    labels = np.zeros((450, 600), dtype=int)
-    spots = [(7 * i + 3, 450 + i) for i in range(40)]
+def test_a_region_too_small_for_the_copy_is_described_by_what_is_there(small_copy):
+    picture = paint(0)
+    picture[:, 80:] = 255
+    labels = np.zeros(SHAPE, dtype=int)
+    spots = [(2 * i + 3, 110 + i) for i in range(40)]
     for label, spot in enumerate(spots, start=1):
         labels[spot] = label
     regions = Regions(labels)
@@ -132,7 +139,7 @@ def test_a_region_too_small_for_the_copy_is_described_by_what_is_there():
     features = {name: cue.measure(view, regions) for name, cue in CUES.items()}
     assert all(np.isfinite(columns).all() for columns in features.values())
     assert np.allclose(features["distribution_of_light"][1:, 0], 1, atol=1e-3)
-    assert np.allclose(features["relative_height"][1:, 0], [(row + 0.5) / 450 for row, _ in spots])
+    assert np.allclose(features["relative_height"][1:, 0], [(row + 0.5) / 120 for row, _ in spots])
 
 
 @pytest.mark.parametrize(("row", "along"), [(50, 70), (60, 100), (66, 45)])
@@ -207,12 +214,13 @@ def test_stripes_are_coherent_and_upright_and_noise_is_neither():
     assert mean(noise(), "texture_gradients: coherence") < 0.5
 
 
-def test_detail_is_what_the_copy_lost():
-    rough = noise(shape=(600, 600))
-    coarse = noise(shape=(60, 60)).repeat(10, axis=0).repeat(10, axis=1)
+def test_detail_is_what_the_copy_lost(small_copy):
+    rough = noise(shape=(120, 120))
+    coarse = noise(shape=(12, 12)).repeat(10, axis=0).repeat(10, axis=1)
     nothing = np.log(0.005)
     assert mean(rough, "texture_gradients: detail") > mean(coarse, "texture_gradients: detail") > nothing
-    assert mean(noise(), "texture_gradients: detail") == pytest.approx(nothing)  # not scaled
+    small = noise(shape=(60, 60))  # not scaled
+    assert mean(small, "texture_gradients: detail") == pytest.approx(nothing)
 
 
 def test_texture_that_grows_coarser_downwards_has_a_change():

@@ -13,32 +13,14 @@ from sklearn.base import clone
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SubsetChooser
 from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
-from entourage.data.folds import fold_indices
-from entourage.errors import DataError, ParameterError, TrainingError, UserError
+from entourage.data.resampling import fold_indices
+from entourage.errors import ParameterError, TrainingError, UserError
 from entourage.selection.spaces import SPACES, Choice, Real, Whole, present_choice, space_of
 from entourage.selection.tuning import _Objective, nested_cross_validation, tune
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)
 SMALL = Ranker(FATE(width=8), steps=20, batch_size=32, device="cpu", random_state=0)
 SPACE = {"learning_rate": Real(1e-4, 1e-1, log=True), "net__width": Choice((4, 8)), "net__depth": Whole(0, 2)}
-
-
-def test_folds_part_all_sets_once_and_no_group_is_parted():
-    groups = np.arange(100) % 13
-    parts = fold_indices(100, 4, groups=groups, random_state=3)
-    assert sorted(np.concatenate([test for _, test in parts])) == list(range(100))
-    for train, test in parts:
-        assert not set(train) & set(test)
-        assert not set(groups[train]) & set(groups[test])
-    sizes = [len(test) for _, test in fold_indices(100, 4)]
-    assert sizes == [25] * 4
-
-
-def test_folds_need_as_many_groups():
-    with pytest.raises(DataError, match="3 folds need at least so many groups of sets; there are 2"):
-        fold_indices(10, 3, groups=np.arange(10) % 2)
-    with pytest.raises(DataError, match="one entry a set"):
-        fold_indices(10, 3, groups=np.arange(9))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "Random"])

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from entourage.data.encoder import PackedTable, TableEncoder
+from entourage.data.encoder import TableEncoder
+from entourage.data.grouping import PackedTable
+from entourage.data.profile import profile_of
 from entourage.estimators import SetEstimator
 from entourage.estimators.base import SetPredictor
-from entourage.estimators.tables import describe, influence
+from entourage.estimators.tables import influence
 from entourage.report.page import Cell, Section, Table, write_report
 from entourage.selection.comparison import Comparison, verdict, warnings_of
 
@@ -46,7 +48,7 @@ def write_comparison(
             _by_size(comparison, packed, chosen, folder),
             *_curves(fitted, comparison, folder),
             *_influences(fitted, chosen["context"], table, packed, encoder),
-            *_profile(comparison, packed, encoder, folder),
+            *_profile(comparison, packed, folder),
             _settings(comparison),
         ]
         write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
@@ -186,12 +188,10 @@ def _influences(
     ]
 
 
-def _profile(
-    comparison: Comparison, packed: PackedTable, encoder: TableEncoder, folder: Path
-) -> list[Section]:
+def _profile(comparison: Comparison, packed: PackedTable, folder: Path) -> list[Section]:
     from matplotlib.figure import Figure
 
-    profile = describe(packed, encoder)
+    profile = profile_of(packed.sets)
     figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
     axis = figure.subplots()
     sizes, counts = np.unique(packed.sets.sizes, return_counts=True)
@@ -202,27 +202,27 @@ def _profile(
     figure.savefig(folder / "profile.png")
     silent = "" if comparison.outside or comparison.target_kind == "subset" else ", which say nothing"
     text = (
-        f"{profile['objects']:,} objects in {profile['sets']:,} sets of {profile['smallest']} to "
-        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object{silent}; "
+        f"{profile.objects:,} objects in {profile.sets:,} sets of {profile.smallest} to "
+        f"{profile.largest}; {profile.sets_of_one:,} sets of one object{silent}; "
     )
     if comparison.target_kind in ("choice", "subset"):
         chosen = np.logical_or.reduceat(packed.sets.targets == 0, packed.sets.offsets[:-1])
         text += f"in {int((~chosen).sum()):,} sets nothing was chosen."
     else:
-        pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+        pairs = profile.ordered_pairs + profile.tied_pairs
         text += (
-            f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
-            f"{profile['unranked']:,} objects are not ranked."
+            f"{profile.tied_pairs / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
+            f"{profile.unranked:,} objects are not ranked."
         )
     rows: list[list[Cell]] = [
         [
-            c["name"],
-            (c["kind"], "text"),
-            (c["role"], "text"),
-            str(c["levels"]) if c["levels"] else "–",
-            "some" if c["missing"] else "none",
+            c.name,
+            (c.kind, "text"),
+            (c.role, "text"),
+            str(c.levels) if c.levels else "–",
+            "some" if c.missing else "none",
         ]
-        for c in profile["columns"]
+        for c in profile.columns
     ]
     return [
         Section("The data", text, pictures=[(folder / "profile.png", "How large the sets are.")]),

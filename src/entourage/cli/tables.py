@@ -132,8 +132,10 @@ def load_training(
     codes: bool = True,
 ) -> tuple[Any, Any, Any, Any]:
     """Read a table for training: the frame, its encoder, the packed sets, and the group of each set."""
-    from entourage.data.encoder import TableEncoder, groups_of, warn_of_oddities
+    from entourage.data.encoder import TableEncoder
+    from entourage.data.grouping import groups_of
     from entourage.data.table_files import read_table
+    from entourage.data.table_warnings import warn_of_oddities
 
     frame = read_table(table, ids=[set_id, group], **(csv or {}))
     encoder = TableEncoder.fit(

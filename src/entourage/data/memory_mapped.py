@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from pyarrow import parquet
 
+from entourage.data.coerce import offsets_of
 from entourage.data.encoder import TableEncoder
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
+from entourage.data.ranks import align_grades
 from entourage.data.sets import Sets
 from entourage.errors import DataError
 from entourage.files import write_atomically
@@ -62,15 +64,9 @@ def write_sets(
             worsts.append(packed.sets.worst)
             done += table.num_rows
             on_rows(done, total)
-    graded = [w for w in worsts if w is not None]
-    worst = (
-        max(graded) if graded else None
-    )  # a stretch counts ranks from its own best grade: bring them together
-    known = [
-        t if worst is None or w is None else t + (worst - w)
-        for t, w in zip(targets, worsts, strict=True)
-        if t is not None
-    ]
+    graded = [(t, w) for t, w in zip(targets, worsts, strict=True) if t is not None]
+    # a stretch counts ranks from its own best grade
+    known, worst = align_grades([t for t, _ in graded], [w for _, w in graded])
     shared = [s for s in situations if s is not None]
     np.save(target / "sizes.npy", np.concatenate(sizes))
     if known:
@@ -99,11 +95,10 @@ def open_sets(folder: str | os.PathLike[str]) -> Sets:
         objects = np.memmap(home / OBJECTS, dtype=np.float64, mode="c")  # never written back
         targets = np.load(home / "targets.npy") if content["targets"] else None
         situation = np.load(home / "situation.npy") if content["situation"] else None
-        shaped = objects.reshape(int(sizes.sum()), content["features"])
+        shaped, offsets = objects.reshape(int(sizes.sum()), content["features"]), offsets_of(sizes)
         worst, encoder = content["worst"], TableEncoder.from_json(content["table"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{home} holds no sets, or only a part of them: {error}. Write them again."
         ) from error
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Sets.from_disk(shaped, offsets, targets, situation, worst=worst, encoder=encoder)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How sure a mean over sets is: bootstrap intervals, and a permutation test of paired differences."""
+"""Resampling of whole sets: folds, bootstrap confidence intervals, and the sign-flip test of paired differences."""
 
 import math
 from collections.abc import Iterator
@@ -6,18 +6,42 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from entourage.data.sets import Seed
 from entourage.errors import DataError, check_choice, check_number
 
-__all__ = ["bootstrap_interval", "labels_of", "sign_flip_p_value", "widening_of"]
+__all__ = ["bootstrap_interval", "fold_indices", "labels_of", "sign_flip_p_value", "widening_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
 ENUMERATED = 14  # with at most so many units, all 2^14 sign flips are gone through
 _CHUNK = 4_000_000  # numbers in a temporary array, so that memory stays bounded
+
+
+def fold_indices(
+    n_sets: int, folds: int, *, groups: ArrayLike | None = None, random_state: int = 0
+) -> list[tuple[Index, Index]]:
+    """Part sets into folds: for each, the training sets and the held-out ones.
+
+    Sets of one group (a user, a season) stay in one fold.
+
+    Examples
+    --------
+    >>> [(train.tolist(), held_out.tolist()) for train, held_out in fold_indices(4, 2)]
+    [([1, 3], [0, 2]), ([0, 2], [1, 3])]
+    """
+    check_number("folds", folds, least=2, whole=True)
+    labels = np.arange(n_sets) if groups is None else labels_of(groups, n_sets)
+    kinds = int(labels.max()) + 1
+    if kinds < folds:
+        what = "sets" if groups is None else "groups of sets"
+        raise DataError(f"{folds} folds need at least so many {what}; there are {kinds}.")
+    order = np.random.default_rng([random_state, folds]).permutation(kinds)
+    fold_of = np.empty(kinds, dtype=np.int64)
+    fold_of[order] = np.arange(kinds) % folds
+    mine = fold_of[labels]
+    return [(np.flatnonzero(mine != fold), np.flatnonzero(mine == fold)) for fold in range(folds)]
 
 
 def bootstrap_interval(
@@ -56,6 +80,8 @@ def bootstrap_interval(
     >>> 0.2 < low < 0.6 < high < 0.9
     True
     """
+    from scipy.special import ndtr, ndtri
+
     check_number("level", level, above=0, below=1)
     check_number("resamples", resamples, least=1, whole=True)
     sums, sizes = _units(values, clusters)

@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entourage.data.encoder import (
-    PackedTable,
-    TableColumns,
-    TableEncoder,
-    arrow_table,
-    groups_of,
-    warn_of_oddities,
-    weights_of,
-)
+from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.frames import arrow_table
+from entourage.data.grouping import PackedTable, groups_of, weights_of
 from entourage.data.sets import AnySets, Sets, is_frame
+from entourage.data.table_warnings import warn_of_oddities
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.tasks import Task
 

@@ -8,7 +8,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from entourage.data.columns import Column
-from entourage.data.encoder import PackedTable, TableEncoder, arrow_table
+from entourage.data.encoder import TableEncoder
+from entourage.data.frames import arrow_table
+from entourage.data.grouping import PackedTable
 from entourage.data.memory_mapped import fit_encoder, write_sets
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.data.sets import Sets
@@ -21,7 +23,6 @@ from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_
 from entourage.tasks.ranking_metrics import METRICS
 
 __all__ = [
-    "describe",
     "encoder_of",
     "evaluate_table",
     "fit_on_disk",
@@ -153,37 +154,6 @@ def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
         "metrics": {name: None if np.isnan(value) else value for name, value in found.items()},
         "by_size": {m: None if np.isnan(value) else value for m, value in by_size.items()},
     }
-
-
-def describe(packed: PackedTable, encoder: TableEncoder) -> dict[str, Any]:
-    """Profile the data: sets, sizes, features, ties."""
-    sets = packed.sets
-    result: dict[str, Any] = {
-        "sets": len(sets),
-        "objects": len(sets.objects),
-        "smallest": int(sets.sizes.min()),
-        "largest": int(sets.sizes.max()),
-        "sets_of_one": int((sets.sizes == 1).sum()),
-        "columns": [
-            {"name": c.name, "kind": c.kind, "role": c.role, "levels": len(c.levels), "missing": c.indicator}
-            for c in encoder.columns
-        ],
-    }
-    if sets.targets is not None:
-        ties = ordered = 0
-        for _, rows in sets.by_size():
-            ranks = sets.targets[rows]
-            known = ~np.isnan(ranks) & (ranks >= 0)
-            both = np.triu(known[:, :, None] & known[:, None, :], 1)
-            same = ranks[:, :, None] == ranks[:, None, :]
-            ties += int((both & same).sum())
-            ordered += int((both & ~same).sum())
-        result |= {
-            "tied_pairs": ties,
-            "ordered_pairs": ordered,
-            "unranked": int((np.isnan(sets.targets) | (sets.targets < 0)).sum()),
-        }
-    return result
 
 
 def influence(model: SetEstimator, packed: PackedTable, *, most_sets: int = 500) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from entourage.data.sets import Sets
-from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
-from entourage.estimators import SetEstimator, fit_together
+from entourage.data.synthetic.hypervolume import make_hypervolume
+from entourage.data.synthetic.medoid import make_medoid
+from entourage.estimators import NetEstimator, fit_together
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import MODELS
 from entourage.experiments.rows import Job, Options, Row, provenance
@@ -153,7 +154,7 @@ def fit_all(jobs: Sequence[ModelJob], device: str) -> list[tuple[SetPredictor, R
         models.append(model)
         found.append(news)
     start = time.perf_counter()
-    if len(models) > 1 and all(isinstance(model, SetEstimator) for model in models):
+    if len(models) > 1 and all(isinstance(model, NetEstimator) for model in models):
         fit_together(models, [(sets, None) for sets in data])
     else:
         for model, sets in zip(models, data, strict=True):

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from entourage.data.datasets.formula1 import load_noguchi_stewart
-from entourage.data.folds import fold_indices
+from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.effects.decoys import ContextEffect, attraction, compromise, similarity
 from entourage.errors import UserError

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from entourage.choice import ContextualLogit, MultinomialLogit
-from entourage.data.datasets.formula1 import load_sf, load_sf_modes
-from entourage.data.folds import fold_indices
+from entourage.data.datasets.san_francisco import load_sf, load_sf_modes
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators import NetEstimator, estimator_class

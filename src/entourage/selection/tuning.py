@@ -23,7 +23,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from sklearn.base import clone
 
 from entourage.data.encoder import TableColumns
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ParameterError, TrainingError, UserError, check_choice, check_number
 from entourage.estimators import SetEstimator

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from entourage.data.sets import Sets, plan_batches
+from entourage.data.batch_plan import plan_batches
+from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
 

@@ -11,6 +11,7 @@ under "ID for the item set B", whose numbers are the rows of sushi3.idata, the s
 features of others.
 """
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.data.compressed import READ_ERRORS, find_compressed, open_compressed
+from entourage.data.datasets.numbers import read_number
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_choice
 
@@ -48,7 +51,6 @@ _USER_COLUMNS = {
     "east_west": 2,
     "moved": 2,
 }
-_LARGEST = float(np.finfo(np.float32).max)
 _HOME = "The files are to be had from https://www.kamishima.net/sushi/ (sushi3-2016.zip)"
 
 
@@ -75,7 +77,7 @@ def load_sushi(folder: str | os.PathLike[str], which: str = "a", user_features: 
 
     Parameters
     ----------
-    folder : holds sushi3.idata, sushi3.udata and sushi3a.5000.10.order or sushi3b.5000.10.order
+    folder : holds sushi3.idata, sushi3.udata and sushi3a.5000.10.order or sushi3b.5000.10.order, plain or compressed
     which : "a" or "b"
     user_features : whether who ordered is the situation of each set, see ``USER_FEATURES``
     """
@@ -124,7 +126,7 @@ def _read_features(path: Path, columns: dict[str, int], skip: int) -> NDArray[np
             )
         at = 0
         for word, (column, count) in zip(words[skip:], columns.items(), strict=True):
-            value = _number(word)
+            value = read_number(word)
             if value is None or (count and value not in range(count)):
                 needed = f"a whole number from 0 to {count - 1}" if count else "a number"
                 raise DataError(
@@ -170,18 +172,13 @@ def _order(words: Sequence[str], where: str, n_items: int) -> NDArray[np.int64]:
 def _read_lines(path: Path) -> list[tuple[int, str]]:
     """Read the lines that aren't blank, with their numbers."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")  # names may be in any encoding; unused
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}. {_HOME}.") from None
-    lines = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if not lines:
+        stream = open_compressed(find_compressed(path) or path)
+        with io.TextIOWrapper(stream, encoding="utf-8", errors="replace") as lines:
+            text = lines.read()  # names may be in any encoding; they are not used
+    except READ_ERRORS as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"{path} can't be read: {reason}. {_HOME}.") from None
+    written = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not written:
         raise DataError(f"{path} is empty. {_HOME}.")
-    return lines
-
-
-def _number(word: str) -> float | None:
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return value if abs(value) <= _LARGEST else None
+    return written

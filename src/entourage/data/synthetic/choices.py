@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.sets import Seed
-from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
+from entourage.data.synthetic.hypervolume import make_hypervolume
+from entourage.data.synthetic.medoid import make_medoid
+from entourage.data.synthetic.points import uniform_points
 from entourage.errors import check_choice, check_number
 
 __all__ = ["CHOICE_TASKS", "make_choice", "make_digits", "make_pareto"]
@@ -40,7 +42,7 @@ def make_choice(
     check_choice("task", task, CHOICE_TASKS)
     if task == "nearest_neighbour":
         check_number("n_objects", n_objects, least=3, whole=True)
-        X = _points(n_sets, n_objects, n_features, random_state)
+        X = uniform_points(n_sets, n_objects, n_features, random_state)
         distances = np.linalg.norm(X[:, :, None] - X[:, None], axis=-1)  # (n, m, m)
         nearest = np.partition(distances, (1, 2), axis=2)[:, :, 1:3]  # (n, m, 2), without the object itself
         closest = nearest[:, :, 0] == nearest[:, :, 0].min(1, keepdims=True)  # two of them
@@ -61,7 +63,7 @@ def make_pareto(
     >>> y.tolist()
     [[1, 0, 0, 0], [0, 1, 0, 1]]
     """
-    X = _points(n_sets, n_objects, n_features, random_state)
+    X = uniform_points(n_sets, n_objects, n_features, random_state)
     beaten = np.any(
         np.all(X[:, None] > X[:, :, None], axis=3), axis=2
     )  # (n, m): somebody is better throughout
@@ -102,12 +104,6 @@ def make_digits(
     counts = (labels[:, :, None] == labels[:, None]).sum(2)
     wanted = counts == (counts.max(1, keepdims=True) if task == "mode" else 1)
     return pictures[drawn], wanted.astype(np.int64)
-
-
-def _points(n_sets: int, n_objects: int, n_features: int, random_state: Seed) -> Floats:
-    for name, value in (("n_sets", n_sets), ("n_objects", n_objects), ("n_features", n_features)):
-        check_number(name, value, least=1, whole=True)
-    return np.random.default_rng(random_state).random((n_sets, n_objects, n_features), dtype=np.float32)
 
 
 @functools.cache
