@@ -96,7 +96,7 @@ def test_columns_may_be_reordered_extra_or_of_another_numeric_type():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (TABLE.drop_columns(["age"]), "lacks column 'age', which the model learnt from"),
+        (TABLE.drop_columns(["age"]), "lacks column 'age', which the model was fitted to"),
         (changed("age", [1.0, 2.0, float("inf"), 4.0, 5.0, 6.0]), "'age' is infinite in row 3, set 'b'"),
         (changed("age", ["1", "2", "x", "4", "5", "6"]), "'age' needs numbers.*row 3, set 'b' holds 'x'"),
         (changed("race", ["b", "a", None, "a", "c", "b"]), "missing in row 3"),
@@ -118,7 +118,7 @@ def test_bad_tables_are_named_by_column_row_and_set(table, message):
         ({"target": "plaze"}, "did you mean 'place'"),
         ({"target_kind": "ranks"}, "did you mean 'rank'"),
         ({"features": ["age", "laps"]}, "'laps' can't be a feature of the objects and something else"),
-        ({"ignore": ["age", "team"]}, "No feature column tells the objects|No column is left"),
+        ({"ignore": ["age", "team"]}, "No feature column distinguishes the objects|No column is left"),
         ({"target_kind": "choice"}, "should hold choices, 0 or 1; row 1, set 'b' holds 2"),
     ],
 )

@@ -65,7 +65,7 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
     torn = pa.table({"race": [0, 0, 1, 1, 0, 0, 2, 2], "x": np.arange(8.0), "place": [0, 1] * 4})
     write_table(tmp_path / "t.parquet", torn)
     encoder = fit_encoder(tmp_path / "t.parquet", set_id="race", target="place")
-    with pytest.raises(DataError, match="set 0 don't stand together; sort the table by 'race'"):
+    with pytest.raises(DataError, match="set 0 are not contiguous; sort the table by 'race'"):
         write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
     with pytest.raises(DataError, match="holds no sets, or only a part"):
         open_sets(tmp_path / "d")

@@ -486,7 +486,7 @@ def test_a_folder_of_nothing_known_says_what_is_known(tmp_path):
 def test_a_mixture_of_forms_is_refused(tmp_path):
     depth_pair(tmp_path, "a")
     stereo(tmp_path, "desk")
-    with pytest.raises(DataError, match="more than one: NAME.color.* and NAME_left.*Part them"):
+    with pytest.raises(DataError, match="more than one: NAME.color.* and NAME_left.*Separate them"):
         find_photographs(tmp_path)
 
 

@@ -23,7 +23,7 @@ def test_folds_part_all_sets_once_and_no_group_is_parted():
 
 
 def test_folds_need_as_many_groups():
-    with pytest.raises(DataError, match="3 folds need at least so many groups of sets; there are 2"):
+    with pytest.raises(DataError, match="3 folds need at least 3 groups of sets; there are 2"):
         fold_indices(10, 3, groups=np.arange(10) % 2)
     with pytest.raises(DataError, match="one label a set"):
         fold_indices(10, 3, groups=np.arange(9))
@@ -127,7 +127,7 @@ def test_clusters_of_differing_size_weigh_by_their_sets():
 
 def test_constant_values_have_no_spread_and_one_value_no_interval():
     assert bootstrap_interval(np.full(30, 0.1)) == pytest.approx((0.1, 0.1), abs=1e-15)
-    with pytest.raises(DataError, match="at least 2 values, to tell their spread; there is 1"):
+    with pytest.raises(DataError, match="at least 2 values, to measure their spread; there is 1"):
         bootstrap_interval([0.3, np.nan])
     with pytest.raises(DataError, match="one label a set"):
         bootstrap_interval([0.3, 0.2], [1])

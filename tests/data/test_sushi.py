@@ -71,7 +71,7 @@ def test_kinds_and_people_are_one_hot_where_categorical(tmp_path):
     ("file", "old", "new", "fault"),
     [
         ("sushi3a.5000.10.order", "0 10 0 9 6 3 7 2 8 1 5 4", "0 10 0 9 6", r"line 3: .*cut short"),
-        ("sushi3a.5000.10.order", "0 10 0 9", "0 10 0 ebi", r"line 3: whole numbers, parted by spaces"),
+        ("sushi3a.5000.10.order", "0 10 0 9", "0 10 0 ebi", r"line 3: whole numbers, separated by spaces"),
         ("sushi3a.5000.10.order", "0 10 0 9", "0 10 0 10", r"line 3: kinds are numbered 0 to 9"),
         ("sushi3a.5000.10.order", "0 10 0 9", "0 10 4 9", r"line 3: .*come once"),
         ("sushi3a.5000.10.order", "10 1\n", "100 1\n", r"line 1: the header '10 1' is needed"),

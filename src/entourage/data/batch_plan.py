@@ -16,7 +16,7 @@ def plan_batches(
     max_pairs: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Index]:
-    """Part sets of the given sizes into batches of about one size.
+    """Group sets of the given sizes into batches of about one size.
 
     Parameters
     ----------

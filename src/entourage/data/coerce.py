@@ -1,4 +1,4 @@
-"""Whatever came, made into checked arrays: objects, offsets, targets, situation; errors say what was needed."""
+"""Any accepted input as checked arrays: objects, offsets, targets, situation; errors say what was needed."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ Index: TypeAlias = NDArray[np.int64]
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """Make an array of whatever came, torch tensors included."""
+    """Make a NumPy array of any array-like, torch tensors included."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if values.is_floating_point() and values.itemsize < 4 else values

@@ -27,7 +27,7 @@ def open_compressed(path: Path) -> IO[bytes]:
 
 
 def open_download(path: Path, home: str) -> IO[bytes]:
-    """Open a file that a user fetched, unpacked as its suffix says; ``home`` says where a missing one is to be had."""
+    """Open a file that a user fetched, unpacked as its suffix says; ``home`` says where to get a missing one."""
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {what}; name the data file. {home}.")

@@ -1,4 +1,4 @@
-"""Long tables, one row an object, turned into sets, and what that takes: learnt once, kept with the model.
+"""The encoder of long tables, one row an object: fitted once to a training table, kept with the model.
 
 Any frame that narwhals knows (pandas, polars, Arrow) will do, and so will a path. Rows of a set need not stand
 together. What the training table taught is a `TableEncoder`: which columns are features and of which kind, what
@@ -81,8 +81,8 @@ class TableEncoder:
         target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
             set, else 0) or "subset" (1 for every chosen row, else 0)
         features : columns of the objects; by default all others
-        situation : columns that say something of the set as a whole
-        ignore : columns that are no features
+        situation : columns that describe the set as a whole
+        ignore : columns that are not features
         missing : texts that stand for a missing value, such as "---"
         codes : whether a category of more than 32 levels becomes the number of its level, for a net to learn a
             vector for each (`categories`); otherwise the rarer ones share a column
@@ -129,7 +129,7 @@ class TableEncoder:
         useful = [column for column in columns if column.width]
         if not any(column.role == "object" for column in useful):
             raise DataError(
-                "No feature column tells the objects of a set apart: all are empty, names or of the situation."
+                "No feature column distinguishes the objects of a set: all are empty, names or of the situation."
             )
         return cls(set_id, target, target_kind, useful, marks)
 
@@ -171,12 +171,12 @@ class TableEncoder:
                 return
             first, second = mine[odd[0]], theirs[odd[0]]
             detail = f"column {odd[0]!r} " + (
-                f"is coded by other levels ({_levels(first)}; {_levels(second)})"
+                f"is encoded by other levels ({_levels(first)}; {_levels(second)})"
                 if first.kind == second.kind and first.levels != second.levels
-                else f"is coded otherwise ({_coded(first)}; {_coded(second)})"
+                else f"is encoded differently ({_coded(first)}; {_coded(second)})"
             )
         raise DataError(
-            f"{what}: their tables were coded apart, {detail}. Code the second table like the first: "
+            f"{what}: their tables were encoded separately, {detail}. Encode the second table like the first: "
             "Sets.from_frame(table, like=training_sets), or give tables to fit and predict themselves."
         )
 
@@ -191,7 +191,7 @@ class TableEncoder:
         lacking = [name for name in needed if name not in by_name]
         if lacking:
             raise DataError(
-                f"The table lacks {list_columns(lacking)}, which the model learnt from; it has "
+                f"The table lacks {list_columns(lacking)}, which the model was fitted to; it has "
                 f"{list_columns(table.column_names)}."
             )
         labels = exact_labels(table, self.set_id, "set id", "says which set a row belongs to")

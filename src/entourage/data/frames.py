@@ -16,7 +16,7 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 
 def arrow_table(frame: Any) -> pa.Table:
-    """Turn any frame into an Arrow table: pandas, polars or Arrow, through narwhals."""
+    """Convert any frame to an Arrow table: pandas, polars or Arrow, through narwhals."""
     columns = list(getattr(frame, "column_names", None) or getattr(frame, "columns", []))
     twice = [str(name) for name, times in Counter(columns).items() if times > 1]
     if twice:
@@ -62,11 +62,11 @@ def _mixed_column(native: Any, names: list[str]) -> DataError:
                 f"{type(values[row]).__name__}. Make it all numbers (with missing values where there are none), or "
                 "all text."
             )
-    return DataError("The table can't be turned into Arrow columns; see pyarrow.Table.from_pandas.")
+    return DataError("The table can't be converted to Arrow columns; see pyarrow.Table.from_pandas.")
 
 
 def column_of(table: pa.Table, name: str, what: str = "column") -> pa.ChunkedArray:
-    """Return a column, or say which name is like the one that isn't there; ``what`` it is said to be."""
+    """Return a column; an unknown name is an error that suggests a close one. ``what`` names its role."""
     if name not in table.column_names:
         close = difflib.get_close_matches(name, table.column_names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."

@@ -50,7 +50,7 @@ def group_rows(ids: Any) -> tuple[Index, Index, Index]:
 
 
 def exact_labels(table: pa.Table, name: str, what: str, purpose: str) -> pa.Array:
-    """Return a column of labels, all of them there; numbers that a double can't tell apart are refused."""
+    """Return a column of labels; missing ones, and floats too large to be exact, are refused."""
     column = column_of(table, name, what).combine_chunks()
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
         column = pa.DictionaryArray.from_arrays(
@@ -88,7 +88,7 @@ def _counting_sort(codes: NDArray[np.integer[Any]], kinds: int) -> NDArray[np.in
 
 @dataclass
 class PackedTable:
-    """Sets made of a table, and the way back."""
+    """Sets made from a table, and the way back to its rows."""
 
     sets: Sets
     order: NDArray[np.int64]  # the table's row of each packed object

@@ -1,6 +1,6 @@
 """Sets larger than memory: features in a file that is mapped, not read, and from which batches are gathered.
 
-Made once from a Parquet table, a stretch of rows at a time, by an encoder that looked at one column at a time.
+Made once from a Parquet table, a chunk of rows at a time, by an encoder fitted to one column at a time.
 """
 
 import json
@@ -26,7 +26,7 @@ OBJECTS = "objects.f64"  # double precision: standardised when a batch is gather
 
 
 def fit_encoder(path: str | os.PathLike[str], **roles: Any) -> TableEncoder:
-    """Learn what the columns of a Parquet file are, one column in memory at a time; see `TableEncoder.fit`."""
+    """Fit an encoder to a Parquet file, one column in memory at a time; see `TableEncoder.fit`."""
     file = open_parquet(path)
     empty = file.schema_arrow.empty_table()
 
@@ -42,7 +42,7 @@ def write_sets(
     encoder: TableEncoder,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sets:
-    """Encode a Parquet table, in which the rows of a set stand together, into ``folder``; return the sets there."""
+    """Encode a Parquet table, in which the rows of a set are contiguous, into ``folder``; return the sets."""
     file = open_parquet(path)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def write_sets(
     torn = torn_sets(file, encoder.set_id)
     if torn:
         raise DataError(
-            f"The rows of set {torn[0]!r} don't stand together; sort the table by {encoder.set_id!r} first."
+            f"The rows of set {torn[0]!r} are not contiguous; sort the table by {encoder.set_id!r} first."
         )
     columns = list(dict.fromkeys([encoder.set_id, *(c.name for c in encoder.columns), encoder.target]))
     with (target / OBJECTS).open("wb") as objects:
@@ -65,7 +65,7 @@ def write_sets(
             done += table.num_rows
             on_rows(done, total)
     graded = [(t, w) for t, w in zip(targets, worsts, strict=True) if t is not None]
-    # a stretch counts ranks from its own best grade
+    # a chunk counts ranks from its own best grade
     known, worst = align_grades([t for t, _ in graded], [w for _, w in graded])
     shared = [s for s in situations if s is not None]
     np.save(target / "sizes.npy", np.concatenate(sizes))

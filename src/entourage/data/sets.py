@@ -41,14 +41,14 @@ class Sets:
         What is known of each object. For ranking: its rank, 0 = best, equal = tied, NaN or -1 = not
         ranked.
     situation : array of shape (sets, situation features), optional
-        What the sets themselves are like: the same objects for another user, on another day. A net
-        sees these features beside those of every object.
+        Covariates of the sets themselves: the user, the day. A net sees these features beside those of every
+        object.
     worst : float, optional
         The rank that counts as irrelevant, where targets came from relevance grades: the grade of an object is
         ``worst`` less its rank. Metrics of grades (nDCG, ERR, ...) go by it.
     encoder : TableEncoder, optional
-        What made these sets of a table: its columns and the levels of its categories. A model that learnt from such
-        sets refuses those of other columns or levels.
+        The encoder that made these sets from a table: its columns, and the levels of its categories. A model fitted to
+        such sets refuses sets with other columns or levels.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Sets:
 
     @classmethod
     def of(cls, X: "AnySets", targets: Any = None, situation: ArrayLike | None = None) -> "Sets":
-        """Make sets of whatever came: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
+        """Make sets of any accepted input: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
 
         Examples
         --------
@@ -158,9 +158,9 @@ class Sets:
     ) -> "Sets":
         """Make sets of a long table, one row an object; see :mod:`entourage.data.encoder`.
 
-        Text columns are coded by the levels *this* table has, so two tables coded apart don't go together: a model
-        refuses sets of other columns or levels than those it learnt from. Code a second table ``like`` the first, or
-        give frames to ``fit`` and ``predict`` themselves.
+        Text columns are encoded by the levels of *this* table. Sets of two tables that were encoded separately can't
+        be mixed: a model refuses sets whose columns or levels differ from those it was fitted to. Encode a second
+        table ``like`` the first, or pass frames to ``fit`` and ``predict`` themselves.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Sets:
         target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
             set) or "subset" (1 for every chosen row)
         features : columns of the objects; by default all others
-        situation : columns that say something of the set as a whole
+        situation : columns that describe the set as a whole
         ignore : columns that are no features
         missing : texts that stand for a missing value, such as "---"
         like : sets of another table, whose columns and levels hold for this one, too; instead of all the above
@@ -298,7 +298,7 @@ class Sets:
         """Return the same sets with transformed features, taken as they are."""
         return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
 
-    # --- looking --------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -342,7 +342,7 @@ class Sets:
         what += [f"{self.n_situation_features} situation features"] * (self.situation is not None)
         return f"Sets({', '.join(what)})"
 
-    # --- taking apart ---------------------------------------------------------------------------
+    # --- selection ------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> "Sets":
         """Return the chosen sets: an integer, a slice, an array of integers or of booleans."""
@@ -392,7 +392,7 @@ class Sets:
         )
 
     def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:
-        """Part the sets at random; the second part holds ``fraction`` of them, at least one.
+        """Split the sets at random; the second part holds ``fraction`` of them, at least one.
 
         Examples
         --------
@@ -430,7 +430,7 @@ class Sets:
         rows = kept + (self.offsets[chosen] - offsets[:-1])[owner[kept]]
         return self._pick(rows, offsets_of(np.minimum(sizes, size)), chosen)
 
-    # --- giving back ----------------------------------------------------------------------------
+    # --- conversion -----------------------------------------------------------------------------
 
     def to_array(self) -> Floats:
         """Return the objects as an ``(n, m, d)`` array; the sets must be of one size."""
@@ -453,7 +453,7 @@ class Sets:
     def batches(
         self, batch_size: int = 256, *, max_objects: int | None = None, random_state: Seed = None
     ) -> Iterator["Sets"]:
-        """Go through all sets in batches of about one size; shuffled where a ``random_state`` is given."""
+        """Iterate over all sets in batches of about one size; shuffled where a ``random_state`` is given."""
         rng = None if random_state is None else np.random.default_rng(random_state)
         for chosen in plan_batches(self.sizes, batch_size, max_objects=max_objects, rng=rng):
             yield self._take(chosen)

@@ -60,11 +60,11 @@ def read_table(
 
     Parameters
     ----------
-    path : what it is says its extension
+    path : the extension says what it is
     ids : columns of labels, which are read exactly: as whole numbers where all fit 64 bits, else as text
-    text : columns that are text even where all cells look like numbers
+    text : columns to read as text even where all cells are numbers
     sep, decimal, encoding : of a CSV or TSV file: what stands between columns, before decimals, and how characters
-        are coded
+        are encoded
 
     Examples
     --------
@@ -95,7 +95,7 @@ def read_table(
         reason = " ".join(str(error).split()) or type(error).__name__
         hint = ""
         if "utf8" in reason.lower().replace("-", "") and encoding == "utf8":
-            hint = " It is not coded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
+            hint = " It is not encoded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
         elif kind == "csv" and "columns, got" in reason:
             hint = " Where columns are separated by something else than a comma, give sep=';' (--sep ';')."
         raise DataError(f"{path} can't be read as {kind}: {reason[:300].rstrip('.')}.{hint}") from error

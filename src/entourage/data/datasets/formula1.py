@@ -35,7 +35,7 @@ _MAY_BE_MISSING = (
     "driver_mean_order_last5",
     "constructor_mean_order_last5",
 )
-_HOME = "Formula 1 results are to be had from F1DB, https://github.com/f1db/f1db"
+_HOME = "Formula 1 results are available from F1DB, https://github.com/f1db/f1db"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""Learning-to-rank files: svmlight text with query ids, as LETOR and its successors are given out.
+"""Learning-to-rank files: svmlight text with query ids, as LETOR and its successors are distributed.
 
 A line is ``2 qid:10032 1:0.05 3:0.7 #docid = GX008``: the relevance, the query, the features by number
-from 1 (one that is left out is 0), a comment. Nothing is downloaded here. Where the files are to be had:
+from 1 (one that is left out is 0), a comment. Nothing is downloaded here. Where the files are available:
 
 - LETOR 3.0 and 4.0 (OHSUMED, MQ2007, MQ2008):
   https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _HOME = (
-    "LETOR 4.0 and MSLR-WEB are to be had from Microsoft Research, "
+    "LETOR 4.0 and MSLR-WEB are available from Microsoft Research, "
     "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/ and "
     "https://www.microsoft.com/en-us/research/project/mslr/"
 )
@@ -141,7 +141,7 @@ def load_letor_fold(
     """Load the training, validation and test queries of one fold.
 
     Two layouts are known. ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on, as
-    LETOR and MSLR-WEB are given out; and ``Fold1_test.txt`` to ``Fold5_test.txt`` alone, which together
+    LETOR and MSLR-WEB are distributed; and ``Fold1_test.txt`` to ``Fold5_test.txt`` alone, which together
     hold each query once: there the test file of fold k - 1 (of the last, for the first) is for
     validation, as in LETOR, and the other three are for training. Each file may be compressed. All three
     parts have the same features and the same best grade.

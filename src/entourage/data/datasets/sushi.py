@@ -1,6 +1,6 @@
 """Kamishima's sushi preferences: 5,000 people, each of whom ordered ten kinds of sushi.
 
-Nothing is downloaded here: the files are to be had from https://www.kamishima.net/sushi/
+Nothing is downloaded here: the files are available from https://www.kamishima.net/sushi/
 (sushi3-2016.zip), for research, not to be passed on. T. Kamishima, "Nantonac Collaborative Filtering:
 Recommendation Based on Order Responses", KDD 2003.
 
@@ -51,7 +51,7 @@ _USER_COLUMNS = {
     "east_west": 2,
     "moved": 2,
 }
-_HOME = "The files are to be had from https://www.kamishima.net/sushi/ (sushi3-2016.zip)"
+_HOME = "The files are available from https://www.kamishima.net/sushi/ (sushi3-2016.zip)"
 
 
 def _names(columns: dict[str, int]) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def _read_features(path: Path, columns: dict[str, int], skip: int) -> NDArray[np
         words = line.rstrip("\r\n").split("\t")
         if len(words) != skip + len(columns):
             raise DataError(
-                f"{path}, line {number}: {skip + len(columns)} columns parted by tabs are needed; "
+                f"{path}, line {number}: {skip + len(columns)} columns separated by tabs are needed; "
                 f"{len(words)} came. {_HOME}."
             )
         if skip == 2 and words[0].strip() != str(row):
@@ -152,7 +152,7 @@ def _read_orders(path: Path, n_items: int) -> list[NDArray[np.int64]]:
 def _order(words: Sequence[str], where: str, n_items: int) -> NDArray[np.int64]:
     if not all(word.isdigit() for word in words):
         raise DataError(
-            f"{where}: whole numbers, parted by spaces, are needed; got {' '.join(words)!r}. "
+            f"{where}: whole numbers, separated by spaces, are needed; got {' '.join(words)!r}. "
             "Put the line right."
         )
     if len(words) < 3 or len(words) != 2 + int(words[1]):

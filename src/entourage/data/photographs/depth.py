@@ -95,9 +95,9 @@ def make_depth_sets(
     map_over : applies a function to all photographs, in their order; the built-in `map` takes one after the other.
         For several processes, ``functools.partial(entourage.training.parallel.map_in_order, workers=4)``; each needs
         about 0.5 GB for a photograph of 4 megapixels
-    on_photograph : told how many are done
+    on_photograph : called with the number done so far
 
-    A photograph in which no two regions can be ranked is an error: there is nothing to learn or to judge.
+    A photograph in which no two regions can be ranked is an error: there is nothing to learn or to evaluate.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def make_depth_sets(
 
 
 def _described(photograph: Photograph, how: str, cache: str | os.PathLike[str] | None) -> Described:
-    """Return cues and distances of the regions of one photograph, from the cache where they are there."""
+    """Return cues and distances of the regions of one photograph, from the cache where possible."""
     if cache is None:
         return _describe(photograph, how)
     content = hashlib.sha256(f"{photograph.fingerprint()} {how} {_code()}".encode()).hexdigest()
@@ -143,7 +143,7 @@ def _described(photograph: Photograph, how: str, cache: str | os.PathLike[str] |
             with file.open("rb") as source, np.load(source) as kept:
                 return kept["cues"], kept["distances"]
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
-            pass  # damaged: it is made anew
+            pass  # damaged: it is computed again
     described, distances = _describe(photograph, how)
     try:
         with replacing(file) as scratch, scratch.open("xb") as out:
@@ -161,7 +161,7 @@ def _describe(photograph: Photograph, how: str) -> Described:
 
 
 def _code() -> str:
-    """Tell this way of cutting and describing from an earlier one: what it computed is not taken for ours."""
+    """Identify this version of cutting and describing, so that results of another are not used."""
     digest = hashlib.sha256()
     for module in (cues, photographs, regions):
         digest.update(Path(str(module.__file__)).read_bytes())

@@ -1,4 +1,4 @@
-"""Tasks of choosing: which object of a set, or which of them, depends on all of them."""
+"""Choice tasks: which object is chosen, or which subset, depends on the whole choice set."""
 
 import functools
 from typing import Any
@@ -25,7 +25,7 @@ def make_choice(
     n_features: int = 2,
     random_state: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets and the place of the object that is chosen from each.
+    """Generate choice sets and the index of the object that is chosen from each.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def make_choice(
 def make_pareto(
     n_sets: int = 10_000, n_objects: int = 10, n_features: int = 2, random_state: Seed = None
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets and rows that are 1 for the objects that no other is better than in every feature.
+    """Generate sets and rows that are 1 for the Pareto-optimal objects: no other is better in every feature.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def make_pareto(
     X = uniform_points(n_sets, n_objects, n_features, random_state)
     beaten = np.any(
         np.all(X[:, None] > X[:, :, None], axis=3), axis=2
-    )  # (n, m): somebody is better throughout
+    )  # (n, m): another is better in every feature
     return X, 1 - beaten.astype(np.int64)
 
 
@@ -77,12 +77,12 @@ def make_digits(
     part: str = "train",
     random_state: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets of handwritten digits (scikit-learn's, 8 × 8) and rows that are 1 for those to choose.
+    """Generate sets of handwritten digits (scikit-learn's, 8 × 8) and rows that are 1 for the chosen ones.
 
     Parameters
     ----------
-    task : "mode" (all digits of the most frequent kind, of all such kinds where several are) or "unique" (digits whose
-        kind is there once)
+    task : "mode" (all digits of the most frequent class, or of all such classes where they tie) or "unique" (digits
+        whose class occurs once)
     part : "train" or "test": the two have no picture in common
 
     Examples

@@ -17,7 +17,7 @@ __all__ = ["by_inclusion_exclusion", "by_slices", "hypervolume_contributions", "
 def make_hypervolume(
     n_sets: int = 10_000, n_objects: int = 5, n_features: int = 2, random_state: Seed = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Generate the hypervolume task: rank the points of a Pareto front by what each contributes.
+    """Generate the hypervolume task: rank the points of a Pareto front by their contributions.
 
     Points are uniform on the part of the unit sphere where no coordinate is positive, a Pareto front
     under minimisation. The contribution of a point is the volume, up to the origin as the reference,

@@ -1,4 +1,4 @@
-"""Random points, and parts of the work on them that keep memory bounded."""
+"""Random points, and chunks of sets that keep memory bounded."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def uniform_points(n_sets: int, n_objects: int, n_features: int, random_state: S
 
 
 def chunks(n: int, numbers_per_set: int) -> list[slice]:
-    """Part ``n`` sets so that what is computed of a part fits into a few megabytes.
+    """Split ``n`` sets into chunks whose temporary arrays take a few megabytes.
 
     Examples
     --------
