@@ -27,18 +27,15 @@ What the test assumes, and what it doesn't see:
 """
 
 import math
-import multiprocessing
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
@@ -59,6 +56,7 @@ from entourage.selection.candidates import (
 )
 from entourage.tasks import task_of
 from entourage.tasks.evaluate import metric_of_sets
+from entourage.training.parallel import open_pool
 
 __all__ = [
     "KINDS",
@@ -215,10 +213,11 @@ def compare(
         jobs += [_Job(name, i, j, *part) for name in open_choices for j, part in enumerate(parts)]
     bench = _Bench(kept, dict(candidates), tuple(names), random_state, kind, outside)
     judged: dict[tuple[str, int, int | None], _Judged] = {}
-    for job, outcome in _run(bench, jobs, workers):
-        judged[job.key] = outcome
-        if on_row is not None:
-            on_row(bench.row(job, outcome) | {"fits": len(jobs)})
+    with open_pool(bench, workers) as pool:
+        for job, outcome in pool.run(jobs):
+            judged[job.key] = outcome
+            if on_row is not None:
+                on_row(bench.row(job, outcome) | {"fits": len(jobs)})
 
     values = {name: {m: np.full(len(everything), np.nan) for m in names} for name in candidates}
     differences = np.full(len(everything), np.nan)
@@ -448,7 +447,7 @@ class _Bench:
     kind: str
     outside: bool
 
-    def run(self, job: _Job) -> _Judged:
+    def __call__(self, job: _Job) -> _Judged:
         begin = time.perf_counter()
         model = clone(self.candidates[job.name][0])
         if "random_state" in model.get_params(deep=False):
@@ -519,36 +518,6 @@ def _still_improving(
         if np.mean(late) >= 0.4 and np.mean(falls) > max(2 * error, LATE_FALL):
             found[name] = int(max(curve[-1, 0] for curve in curves))
     return found
-
-
-def _run(bench: _Bench, jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, _Judged]]:
-    if workers == 1:
-        yield from ((job, bench.run(job)) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker, initargs=(bench,)
-    ) as pool:
-        try:
-            futures = {pool.submit(_run_in_worker, job): job for job in jobs}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-_worker: _Bench | None = None
-
-
-def _start_worker(bench: _Bench) -> None:
-    global _worker
-    torch.set_num_threads(1)
-    _worker = bench
-
-
-def _run_in_worker(job: _Job) -> _Judged:
-    return _worker.run(job)  # type: ignore[union-attr]
 
 
 def _versions() -> dict[str, str]:

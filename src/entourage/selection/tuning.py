@@ -6,17 +6,14 @@ that is killed goes on from there: with one worker, to the same end as if it had
 
 import contextlib
 import hashlib
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
@@ -32,6 +29,7 @@ from entourage.estimators.inputs import training_sets
 from entourage.nets import FATE
 from entourage.selection.spaces import Space, check_space, distribution, present_choice, settings_of, space_of
 from entourage.tasks.evaluate import metric_of_sets
+from entourage.training.parallel import Future, first_done, open_pool
 
 __all__ = [
     "Outer",
@@ -309,35 +307,18 @@ class _Search:
 
     def go(self, trials: int, workers: int, journal: Path | None) -> Iterator[None]:
         """Run until there are so many trials, or until closed; yields whenever one is done."""
-        if workers == 1:
-            while not self.closed and self.done() < trials:
-                trial = self._ask(self.done())
-                self._tell(trial, _try(self.objective, self.space, trial))
-                yield
-            return
-        with contextlib.ExitStack() as stack:
-            if journal is None:
-                raise ParameterError("Several workers need a study on disk to meet in: give study=PATH.")
-            pool = stack.enter_context(
-                ProcessPoolExecutor(
-                    workers,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_start_worker,
-                    initargs=(journal, self.study.study_name, self.objective, self.space),
-                )
-            )
-            running: dict[Future[tuple[str, Any]], Any] = {}
-            try:
-                while running or (not self.closed and self.done() < trials):
-                    while not self.closed and len(running) < workers and self.done() + len(running) < trials:
-                        trial = self._ask(self.done() + len(running))
-                        running[pool.submit(_try_in_worker, trial._trial_id)] = trial
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        self._tell(running.pop(future), future.result())
-                        yield
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        if workers > 1 and journal is None:
+            raise ParameterError("Several workers need a study on disk to meet in: give study=PATH.")
+        evaluate = _EvaluateTrial(self.objective, self.space, self.study.study_name, journal, self.study)
+        running: dict[Future[tuple[str, Any]], Any] = {}
+        with open_pool(evaluate, workers) as pool:
+            while running or (not self.closed and self.done() < trials):
+                while not self.closed and len(running) < workers and self.done() + len(running) < trials:
+                    trial = self._ask(self.done() + len(running))
+                    running[pool.submit(trial._trial_id)] = trial
+                for future in first_done(running):
+                    self._tell(running.pop(future), future.result())
+                    yield
 
     def done(self) -> int:
         """Count the trials that were tried to their end."""
@@ -362,40 +343,39 @@ class _Search:
             self.study.tell(trial, state=states.FAIL)
 
 
-def _try(objective: _Objective, space: Space, trial: Any) -> tuple[str, Any]:
-    """Try the settings of a trial: a score, given up, or an error."""
-    optuna = _optuna()
+@dataclass
+class _EvaluateTrial:
+    """Evaluates a trial, by its number in the storage; in a worker it opens the study when it is first called."""
 
-    def report(step: int, score: float) -> None:
-        trial.report(score, step)
-        if trial.should_prune():
-            raise optuna.TrialPruned
+    objective: _Objective
+    space: Space
+    name: str  # of the study
+    journal: Path | None
+    study: Any  # None in a worker, until its first trial
 
-    try:
-        return "score", objective(settings_of(space, trial.params), report)
-    except optuna.TrialPruned:
-        return "pruned", None
-    except (TrainingError, ParameterError) as error:  # these settings can't be trained; others may
-        return "error", str(error)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"study": None}
 
+    def __call__(self, trial_id: int) -> tuple[str, Any]:
+        """Return a score, that the trial was pruned, or an error."""
+        optuna = _optuna()
+        if self.study is None and self.journal is not None:
+            self.study = optuna.load_study(
+                study_name=self.name, storage=_storage(self.journal), pruner=_pruner()
+            )
+        trial = optuna.trial.Trial(self.study, trial_id)
 
-_worker: tuple[Any, _Objective, Space] | None = None
+        def report(step: int, score: float) -> None:
+            trial.report(score, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
 
-
-def _start_worker(journal: Path, name: str, objective: _Objective, space: Space) -> None:
-    global _worker
-    torch.set_num_threads(1)
-    optuna = _optuna()
-    _worker = (
-        optuna.load_study(study_name=name, storage=_storage(journal), pruner=_pruner()),
-        objective,
-        space,
-    )
-
-
-def _try_in_worker(trial_id: int) -> tuple[str, Any]:
-    study, objective, space = _worker  # type: ignore[misc]
-    return _try(objective, space, _optuna().trial.Trial(study, trial_id))
+        try:
+            return "score", self.objective(settings_of(self.space, trial.params), report)
+        except optuna.TrialPruned:
+            return "pruned", None
+        except (TrainingError, ParameterError) as error:  # these settings can't be trained; others may
+            return "error", str(error)
 
 
 # --- the study --------------------------------------------------------------------------------------
