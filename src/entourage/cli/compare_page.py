@@ -13,7 +13,7 @@ from entourage.estimators import SetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.tables import describe, influence
 from entourage.report.page import Cell, Section, Table, write_report
-from entourage.selection.comparison import Comparison, verdict, warnings_of
+from entourage.selection import Comparison, verdict, warnings_of
 
 __all__ = ["write_comparison"]
 

@@ -512,8 +512,8 @@ def compare(
     from rich.table import Table
 
     from entourage.report.page import require_report
-    from entourage.selection.comparison import compare as run
-    from entourage.selection.comparison import refit_chosen, verdict, warnings_of
+    from entourage.selection import compare as run
+    from entourage.selection import refit_chosen, verdict, warnings_of
 
     if report is not None:
         require_report()
