@@ -13,7 +13,7 @@ from entourage.report.page import Cell, Section, Table, write_report, write_text
 from entourage.tasks.evaluate import evaluate_scores
 from entourage.tasks.ranking_metrics import METRICS
 
-__all__ = ["METRIC_NAMES", "entries", "run_table", "summarise"]
+__all__ = ["METRIC_NAMES", "entries", "run_table1", "summarise"]
 
 METRIC_NAMES = {
     "spearman": "Spearman",
@@ -22,7 +22,7 @@ METRIC_NAMES = {
 }
 
 
-def run_table(folder: Path, options: Options, *, name: str = "table1") -> str:
+def run_table1(folder: Path, options: Options, *, name: str = "table1") -> str:
     """Run what is missing, write rows, a Markdown table and a report into ``folder``; return the table."""
     jobs = list(model_jobs(read_claims(name), options, name=name, folder=str(folder)))
     rows = keep_rows(folder, jobs, run_jobs, options, batches_of(jobs, options))
