@@ -12,6 +12,7 @@ from typer.main import get_command
 from entourage import __version__
 from entourage.cli import app, main
 from entourage.errors import UserError
+from entourage.nets import NETS
 
 COMMANDS = ["demo", "reproduce", "fit", "predict", "evaluate", "info", "tune", "compare", "effects"]
 
@@ -51,6 +52,13 @@ print(json.dumps([codes, loaded]))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(result.stdout) == [[0] * (1 + len(COMMANDS)), []]
+
+
+@pytest.mark.parametrize("command", ["fit", "tune"])
+def test_the_help_of_model_names_every_registered_net(command):
+    options = {option.name: option for option in get_command(app).commands[command].params}
+    words = options["model"].help.replace(",", " ").replace(".", " ").replace(":", " ").split()
+    assert set(NETS) <= set(words)
 
 
 def test_a_users_mistake_is_a_plain_sentence_and_exit_code_2(tmp_path, capsys):
