@@ -91,7 +91,7 @@ def _tuning(claims: dict[str, Any], options: Options, folder: str) -> tuple[int,
 
 
 def batches_of(jobs: Sequence[J], options: Options) -> list[list[J]]:
-    """Part jobs into those to be trained together: on a GPU the repetitions of one net, else none."""
+    """Group the jobs to be trained together: on a GPU the repetitions of one net, else none."""
     if options.workers > 1 or options.tune or find_device(options.device).type != "cuda":
         return [[job] for job in jobs]
     ordered = sorted(jobs, key=lambda job: (job.task, job.model))  # stable: repetitions stay in order

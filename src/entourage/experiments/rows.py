@@ -47,7 +47,7 @@ class Options:
         check_choice("mode", self.mode, MODES)
 
     def check(self, *, tasks: Sequence[str], models: Sequence[str], tunes: bool) -> None:
-        """See that the tasks and models asked for are there, and that there is something to tune."""
+        """Check that the tasks and models asked for are known, and that there is something to tune."""
         if self.tune and not tunes:
             raise UserError("There is nothing to tune here; --tune is for table1, table2 and sizes.")
         for task in self.tasks or []:
@@ -98,7 +98,7 @@ def keep_rows(
     """Run the jobs whose rows are not yet in ``folder``, and return the rows of all in their order.
 
     ``run(jobs, device)`` makes the rows of a batch of jobs: of one, unless ``batches`` says otherwise. With
-    several workers, batches run side by side in processes of one thread each. Rows are written as they come,
+    several workers, batches run in parallel, in processes of one thread each. Rows are written as they come,
     so that an interrupted run goes on where it was.
     """
     make_folder(folder)

@@ -33,7 +33,7 @@ def run_table1(folder: Path, options: Options, *, name: str = "table1") -> str:
 
 
 def run_jobs(jobs: Sequence[ModelJob], device: str) -> list[Row]:
-    """Train and judge; everything that is needed to do it again goes into the rows."""
+    """Train and evaluate; everything that is needed to do it again goes into the rows."""
     rows = []
     for job, (model, row) in zip(jobs, fit_all(jobs, device), strict=True):
         sets = held_out_data(job)

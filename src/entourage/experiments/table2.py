@@ -1,4 +1,4 @@
-"""Table 2: photographs cut into regions, ranked by depth; Make3D as in the paper, KITTI and Middlebury as well."""
+"""Table 2: the regions of photographs ranked by depth; Make3D as in the paper, KITTI and Middlebury as well."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ BLOCKS = 3  # a drive is parted into so many stretches when settings are chosen 
 
 @dataclass(frozen=True)
 class Split:
-    """One way of parting photographs: which to learn from, which to judge by."""
+    """A split of photographs into training and test."""
 
     task: str
     fold: int
@@ -98,9 +98,9 @@ def run_table2(folder: Path, options: Options) -> str:
 
 
 def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split]:
-    """Part photographs: as they are distributed, else the largest drive against the rest and back, else by scene.
+    """Split photographs: as they are distributed, else the largest drive against the rest and back, else by scene.
 
-    Photographs of one group are never parted.
+    Photographs of one group are never separated.
     """
     kind = photographs[0].kind
     places = np.arange(len(photographs))
@@ -109,15 +109,15 @@ def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split
         test = np.array([p.split == "test" for p in photographs])
         if not test.any() or test.all():
             raise DataError(
-                "Make3D comes as 400 photographs to learn from and 134 to judge by, told apart by folders whose "
-                "names begin with Train and Test; here all are in one. Keep the folders of the archives."
+                "Make3D comes as 400 training and 134 test photographs, in folders whose names begin with Train and "
+                "Test; here all are in one. Keep the folders of the archives."
             )
         return [_split("Make3D", 0, places, test)]
     names, counts = np.unique(groups, return_counts=True)
     if len(names) < 2:
         raise DataError(
             f"All {len(photographs)} photographs are of one drive or scene, {str(names[0])!r}: at least two are "
-            "needed, to learn from one and be judged by the other."
+            "needed, one to train on and one to test on."
         )
     if kind == "metres" and counts.max() > 1:
         drive = groups == names[counts.argmax()]
@@ -169,7 +169,7 @@ def _jobs(
 
 
 def _announce(options: Options, total: int, done: int) -> None:
-    options.on_row(done, total, "cutting and describing photographs")
+    options.on_row(done, total, "segmenting and describing photographs")
 
 
 @lru_cache(maxsize=1)
@@ -186,7 +186,7 @@ def _load(data: str, regions: str, cache: str, workers: int, announce: Any) -> D
 
 
 def run_jobs(jobs: Sequence[DepthJob], device: str) -> list[Row]:
-    """Train on sub-rankings, judge on whole photographs; everything needed to do it again goes into the row."""
+    """Train on sub-rankings, evaluate on whole photographs; everything needed to do it again goes into the row."""
     return [_run(job, device) for job in jobs]
 
 
@@ -207,9 +207,7 @@ def _run(job: DepthJob, device: str) -> Row:
         trials, folds = job.tuning
         start = time.perf_counter()
         if len(set(groups.tolist())) < 2:
-            raise DataError(
-                "To choose settings, at least two photographs to learn from are needed; there is one."
-            )
+            raise DataError("To choose settings, at least two training photographs are needed; there is one.")
         study = f"{job.out}/studies/{job.task}-{job.model}-{job.repetition}.journal".replace(" ", "-")
         found = tune(
             model,
@@ -303,8 +301,8 @@ def summarise(
 def _about(photographs: Sequence[Photograph], options: Options) -> str:
     cut_how = {"grid": "a grid of 61 × 55 patches", "superpixels": "superpixels"}[options.regions]
     return (
-        f"{len(photographs)} photographs, each cut into {cut_how}. Learnt from sub-rankings, judged on all regions "
-        "with a reading; in brackets the 95 % bootstrap interval over photographs, taken as independent."
+        f"{len(photographs)} photographs, each segmented into {cut_how}. Trained on sub-rankings, evaluated on all "
+        "regions with a depth reading; in brackets the 95 % bootstrap interval over photographs, taken as independent."
     )
 
 
@@ -316,7 +314,7 @@ def _describe(rows: Sequence[Row], task: str, options: Options) -> str:
     machines = ", ".join(sorted({row["machine"] for row in mine}))
     seeds = len({row["seed"] for row in mine})
     return (
-        f"Learnt from {' or '.join(map(str, learnt))} photographs{tuned}; judged on {len(tested)}; "
+        f"Trained on {' or '.join(map(str, learnt))} photographs{tuned}; evaluated on {len(tested)}; "
         f"{seeds} seed{'s' * (seeds != 1)} (--{options.mode}); {machines}."
     )
 
@@ -359,7 +357,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str]:
-    """Say how the best net that sees the context compares with the best model that doesn't."""
+    """Compare the best context-dependent net with the best context-free model."""
     lines = []
     for metric in claims["metrics"]:
         means = {}
@@ -382,7 +380,7 @@ def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str
 
 
 def _keep_scores(job: DepthJob, names: Sequence[str], scores: Sequence[NDArray[Any]]) -> None:
-    """Keep the scores of a net that sees the context, for the pictures."""
+    """Keep the scores of a context-dependent net, for the pictures."""
     if job.model in read_claims(NAME)["context"]:
         make_folder(Path(job.out) / "scores")
         named = {name: np.asarray(own, np.float32) for name, own in zip(names, scores, strict=True)}
@@ -396,7 +394,7 @@ def _scores_file(job: DepthJob) -> Path:
 def _draw(
     folder: Path, jobs: Sequence[DepthJob], rows: Sequence[Row], claims: dict[str, Any]
 ) -> list[tuple[Path, str]]:
-    """Draw the best, the middle and the worst photograph of each task, by the better net that sees the context."""
+    """Draw the best, the middle and the worst photograph of each task, by the better context-dependent net."""
     pictures = []
     for task in dict.fromkeys(job.task for job in jobs):
         accuracies = {
@@ -411,7 +409,7 @@ def _draw(
         for which, name in chosen.items():
             file = folder / f"{task}-{which}.png".replace(" ", "-")
             if any(draw_photograph(file, job, name) for job in mine):
-                text = f"{task}, {which} of {len(ordered)}: {name}. Yellow is near, blue far; white has no reading."
+                text = f"{task}, {which} of {len(ordered)}: {name}. Yellow: near, blue: far; white: no depth reading."
                 pictures.append((file, text))
     return pictures
 

@@ -1,29 +1,29 @@
-r"""Does context matter here, and how much? Models with and without it, cross-validated on the same sets.
+r"""Is there a context effect, and how large is it? Nested cross-validation of models with and without context.
 
-Each candidate is fitted and judged by cross-validation. In every outer fold the best context-free and
-the best context-dependent candidate are chosen by inner folds of the training part alone; the difference
-of the two on each set of the fold is the *context gain*. Its mean comes with a bootstrap interval and the
-p-value of a sign-flip test.
+In every outer fold the best context-free and the best context-dependent candidate are chosen by inner folds of the
+training sets alone. Their difference on each held-out set is the *context gain*. Its mean comes with a bootstrap
+confidence interval and the p-value of a sign-flip test.
 
-What the test assumes, and what it doesn't see:
+Assumptions and limits of the test:
 
 - The units (sets, or groups where they are given) are independent. Sets of one user, season or query are
   not: give ``groups``.
 - Per-set differences of one fold come from one pair of fitted models, of which one may be better by the
-  luck of its training, and models of different folds share most of their training data. Taken as
-  independent, the differences seem surer than they are. Interval and p-value are therefore widened as Nadeau
+  luck of its training, and models of different folds share most of their training data. If the differences were
+  treated as independent, their variance would be underestimated. Interval and p-value are therefore widened as Nadeau
   and Bengio (2003) propose: the variance of the mean is taken to be
   :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
   standard error half as large again. ``python -m benchmarks.calibration.verdict`` measures how often the verdict
   is wrong at these defaults.
-- A gain means that these models do better with context than those do without. Where the context-free
-  candidates are weaker for other reasons, a smaller net or another loss, context can seem to matter: a
+- A gain means that these context-dependent models are better than those context-free ones. Where the context-free
+  candidates are weaker for other reasons, a smaller net or another loss, that can be mistaken for a context effect: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
   context-dependent net needs a context-ablated control, :class:`~entourage.nets.context_ablated.Alone`: the same net
   with the same weights, in which all objects have the same fixed context. The default candidates include
   those controls.
-- Models that were still improving when their training ended differ by how fast they learn, which can look like
-  context; :attr:`Comparison.still_improving` names them, and :func:`verdict` says so.
+- Models that were still improving when their training ended differ by how fast they learn, which can be mistaken for
+  a context effect; :attr:`Comparison.still_improving` names them, and
+  :func:`~entourage.selection.verdict.warnings_of` says so.
 """
 
 import math
@@ -93,42 +93,43 @@ def compare(
     on_row: Callable[[dict[str, Any]], None] | None = None,
     **table: Unpack[TableColumns],
 ) -> "Comparison":
-    """Compare models with and without context on the same sets; :func:`verdict` says what came of it.
+    """Compare context-dependent with context-free models on the same sets.
 
-    Sets that rank no two objects differently say nothing of any model and are left out from the start; of choices,
-    those of one object, unless it could have been left, too (``outside``).
+    :func:`~entourage.selection.verdict.verdict` puts the result into a sentence. Sets that are not informative are left
+    out from the start: those that rank no two objects differently; of choices, those of one object, unless there is an
+    outside option.
 
     Parameters
     ----------
     sets : Sets with targets; or a frame, whose columns ``set_id``, ``target``, ``situation``, ... name, as for
         :meth:`entourage.Ranker.fit`; ``kind`` then says what the target is
     candidates : by name, an estimator and its kind, "context-free" or "context"; optional
-        By default :func:`default_candidates`. Every fit is of a clone with a seed of its own, drawn from
-        ``random_state``.
-    metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS` or of the task
+        By default :func:`~entourage.selection.candidates.default_candidates`. Every fit is of a clone with a seed of
+        its own, drawn from ``random_state``.
+    metrics : metrics to report of every candidate, names from :data:`entourage.metrics.METRICS` or of the task
     metric : the one by which candidates are chosen and the context gain is measured; by default ranking_accuracy,
         for choices log_likelihood, for choices of some f1
     kind : what targets are, "rank", "choice" or "subset" (:data:`entourage.tasks.TASKS`)
-    outside : whether a set may end without a choice, for ``kind`` "choice". Each `DiscreteChooser` is given the option
-        of choosing nothing; candidates that can't have it are left out, and ``left_out`` of the result says so.
-        Metrics of rankings leave out the sets in which nothing was chosen.
-    folds : how many outer folds, each of which is judged by models that have not seen it
-    inner : by how many folds of the training part to choose; 1 for a single split, a fifth held out
-    groups : one label a set, or a column of a frame; sets of one label are never parted, and resampled together
-    level : of the test, and what the intervals leave out (0.05: intervals of 95 %)
-    resamples : how many, for the bootstrap and for the sign flips
+    outside : whether there is an outside option, for ``kind`` "choice": a set in which nothing was chosen. Each
+        `DiscreteChooser` is given that option; candidates that can't have it are left out, and ``left_out`` of the
+        result says so. Metrics of rankings leave out the sets in which nothing was chosen.
+    folds : number of outer folds; models are evaluated on the fold that they were not fitted to
+    inner : number of inner folds, by which candidates are chosen; 1 for a single split, a fifth held out
+    groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together
+    level : significance level of the test; intervals are of 1 − level (0.05: 95 %)
+    resamples : number of bootstrap samples and of random sign flips
     random_state : seeds the folds, the models and the resampling
-    workers : fits side by side, in processes of one thread each
+    workers : number of fits in parallel, in processes of one thread each
     steps, device : of the nets among the default candidates; those that are named keep their own
-    on_row : told of each fit as it ends: a row of the result, with the number of ``fits`` in all
+    on_row : called with each fit as it ends: a row of the result, with the number of ``fits`` in all
 
     Notes
     -----
-    The test is one-sided: the claim is that context helps. Models that use context and
+    The test is one-sided: the alternative hypothesis is that context helps. Context-dependent models that
     do *worse* are no evidence about context, only of too little data for them. The interval is
     two-sided, since it says how large the gain may be, either way; a p-value between half the level and
-    the level therefore goes with an interval that just reaches below 0. The module says what dependence
-    between folds does.
+    the level therefore goes with an interval that just reaches below 0. The module documentation says how dependence
+    between folds is accounted for.
 
     Examples
     --------
@@ -263,7 +264,7 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
 
 
 def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
-    """See that there is a choice in two sets, or groups, for the metrics that order the objects."""
+    """Check that there is a choice in two sets, or groups, for the metrics that order the objects."""
     some = np.logical_or.reduceat(sets.targets == 0, sets.offsets[:-1])
     came = int(some.sum()) if labels is None else len(np.unique(labels[some]))
     if came < 2:
@@ -277,7 +278,7 @@ def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
 def _check_enough(
     n: int, labels: Index | None, folds: int, inner: int | None, level: float, telling: str
 ) -> None:
-    """See that every fold can be filled, and that the test can reach its level at all."""
+    """Check that every fold can be filled, and that the test can reach its level at all."""
     came = n if labels is None else len(np.unique(labels))
     what = telling if labels is None else f"groups of {telling}"
     parts = 0 if inner is None else 5 if inner == 1 else inner
@@ -337,22 +338,22 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` found; :func:`verdict` puts it into a sentence."""
+    """The result of :func:`compare`; :func:`~entourage.selection.verdict.verdict` puts it into a sentence."""
 
-    metric: str  # by which was chosen, and of which the gain is
+    metric: str  # by which candidates were chosen and the gain is measured
     target_kind: str  # what targets are: "rank", "relevance", "choice" or "subset"
-    outside: bool  # whether a set might end without a choice
+    outside: bool  # whether there is an outside option
     kinds: dict[str, str]  # of each candidate, by name
     left_out: dict[str, str]  # candidates that could not take part, and why
     still_improving: dict[str, int]  # candidates whose training was too short, and of how many steps it was
     means: dict[str, dict[str, float]]  # by candidate, then by metric
     intervals: dict[str, dict[str, tuple[float, float]]]
     chosen: list[dict[str, str]]  # for each outer fold the best of either kind, by its inner folds
-    gain: float  # mean per-set difference of those two; positive where context is worth something
+    gain: float  # mean per-set difference of those two; positive where the context-dependent one is better
     interval: tuple[float, float]
     p_value: float  # one-sided
     level: float
-    n_sets: int  # that say anything, such as rank two objects differently; the others took no part
+    n_sets: int  # that are informative, such as rank two objects differently; the others took no part
     n_groups: int | None
     settings: dict[str, Any]
     seconds: float
@@ -360,7 +361,7 @@ class Comparison:
     candidates: dict[str, tuple[SetPredictor, str]] = field(repr=False)  # by name, as they were compared
     rows: list[dict[str, Any]] = field(repr=False)  # one a fit
     values: dict[str, dict[str, Floats]] = field(repr=False)  # of each set, NaN where undefined
-    differences: Floats = field(repr=False)  # what context is worth on each set, NaN where undefined
+    differences: Floats = field(repr=False)  # the context gain on each set, NaN where undefined
 
     @property
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Search for settings: Optuna over a declared space, chosen on inner folds, judged on outer ones.
+"""Search for settings: Optuna over a declared space, chosen on inner folds, evaluated on outer ones.
 
 Needs the extra ``[tune]``. A study is a journal on disk to which every trial is appended as it goes. A search
 that is killed goes on from there: with one worker, to the same end as if it had never been interrupted.
@@ -36,7 +36,7 @@ __all__ = ["OuterFold", "Tuned", "nested_cross_validation", "tune"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found."""
+    """The result of a search."""
 
     params: dict[str, Any]  # for model.set_params
     score: float  # the mean over the inner folds
@@ -62,29 +62,28 @@ def tune(
     progress: bool = False,
     **table: Unpack[TableColumns],
 ) -> Tuned:
-    """Search for the settings of ``model`` that do best on inner folds; ``model`` stays as it is.
+    """Search for the settings of ``model`` with the best mean score over inner folds; ``model`` stays as it is.
 
-    The first trial is the model as it came, so that a search never ends with worse. A trial that is behind
-    the median of the others at the same point is given up (pruned). A net is watched while it learns, and by
-    what it watches itself, the task's criterion: for rankings 0/1-ranking accuracy, for choices the log-likelihood,
-    also where ``metric`` is another.
+    The first trial is the model as it came, so that a search never ends with worse. A trial that is below
+    the median of the others at the same point is pruned. Nets are pruned while they train, by the criterion of their
+    early stopping: for rankings 0/1-ranking accuracy, for choices the log-likelihood, also where ``metric`` is another.
 
     Parameters
     ----------
-    model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets that end without a choice
+    model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets in which nothing was chosen
     X, y, situation, table : see :meth:`entourage.Ranker.fit`; a frame with set_id=, target=, ... will do
     space : what to search; by default :func:`space_of` the model
-    trials : how many settings to try, those of earlier runs of the same study included
-    seconds : stop asking for new trials after so long
-    folds : how many inner folds; 1 for a single split, in which a fifth is held out
+    trials : number of settings to try, those of earlier runs of the same study included
+    seconds : begin no new trial after so long
+    folds : number of inner folds; 1 for a single split, in which a fifth is held out
     groups : one label a set, or a column of a frame; sets of one label are in the same fold
     metric : any of the task's metrics (for rankings :data:`entourage.metrics.METRICS`), higher is better; by default
         0/1-ranking accuracy, for choices of one the log-likelihood, for choices of some F1
     study : a journal file; where it holds a search of the same data and settings, that goes on
     name : of the study within the journal, which can hold several
-    workers : trials side by side, in processes of one thread each; several workers are not reproducible
+    workers : number of trials in parallel, in processes of one thread each; several workers are not reproducible
     random_state : seeds the search and the folds
-    progress : whether to show a bar
+    progress : whether to show a progress bar
 
     Examples
     --------
@@ -167,11 +166,11 @@ def nested_cross_validation(
     study: str | os.PathLike[str] | None = None,
     **search: Any,
 ) -> list[OuterFold]:
-    """Judge ``model`` *with* its tuning: settings are chosen on inner folds, outer folds report.
+    """Evaluate ``model`` *with* its tuning: settings are chosen on inner folds and evaluated on outer ones.
 
-    No outer fold is seen by the search that it judges, and no group is parted. All searches are kept in one
-    journal, ``study``: what was tried is not tried again. Other arguments are those of :func:`tune`, to be
-    spent in each outer fold.
+    No search sees the outer fold that it is evaluated on, and no group is split. All searches are kept in one
+    journal, ``study``: what was tried is not tried again. Other arguments are those of :func:`tune`, for the search
+    of each outer fold.
 
     Examples
     --------
