@@ -14,14 +14,14 @@ __all__ = ["evaluate_table"]
 
 
 def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
-    """Judge a model on a table with its target: all metrics, and the ranking accuracy by set size."""
+    """Evaluate a model on a table with its target: all metrics, and the ranking accuracy by set size."""
     encoder = encoder_of(model)
     if encoder.target is None:
-        raise DataError("The model was fitted without a target column, so there is nothing to judge by.")
+        raise DataError("The model was fitted without a target column, so it can't be evaluated on a table.")
     sets = encoder(frame).sets
     if not model.task.informative(sets).any():
         raise DataError(
-            "No set of the table says anything to judge by: its targets are all alike, or it is of one object."
+            "No set of the table is informative: its targets are all alike, or it is of one object."
         )
     sets = model.task.check(sets)
     scores = model.predict_scores(sets)

@@ -32,7 +32,7 @@ __all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", 
 
 NAME = "table2"
 METRIC_NAMES = {"spearman": "Spearman", "ranking_accuracy": "0/1-ranking accuracy"}
-BLOCKS = 3  # a drive is parted into so many stretches when settings are chosen within it
+BLOCKS = 3  # a drive is split into so many stretches when settings are chosen within it
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _run(job: DepthJob, device: str) -> Row:
         per_set = claims["subsets_per_set"]
         sets = sets.sample_subsets(claims["subset_size"], random_state=job.seed, per_set=per_set)
         groups = np.repeat(groups, per_set)
-    news: Row = {}
+    tuning_row: Row = {}
     if job.tuning is not None:
         trials, folds = job.tuning
         start = time.perf_counter()
@@ -220,7 +220,7 @@ def _run(job: DepthJob, device: str) -> Row:
             random_state=job.seed,
         )
         model.set_params(**found.params)
-        news = {
+        tuning_row = {
             "tuned": found.params,
             "inner_score": found.score,
             "tuning_seconds": round(time.perf_counter() - start, 1),
@@ -230,7 +230,7 @@ def _run(job: DepthJob, device: str) -> Row:
     fitted = time.perf_counter()
     scores = model.predict_scores(test.sets)
     predicted = time.perf_counter()
-    judged = {name: metric_of_sets(METRICS[name], test.sets, scores) for name in METRIC_NAMES}
+    metrics = {name: metric_of_sets(METRICS[name], test.sets, scores) for name in METRIC_NAMES}
     _keep_scores(job, [p.name for p in test.photographs], test.sets.unpack(scores))
     return (
         provenance(job, device)
@@ -239,11 +239,11 @@ def _run(job: DepthJob, device: str) -> Row:
             "fit_seconds": round(fitted - start, 2),
             "predict_seconds": round(predicted - fitted, 3),
             "photographs": {
-                photo.name: {name: float(values[i]) for name, values in judged.items()}
+                photo.name: {name: float(values[i]) for name, values in metrics.items()}
                 for i, photo in enumerate(test.photographs)
             },
         }
-        | news
+        | tuning_row
     )
 
 
@@ -309,12 +309,12 @@ def _about(photographs: Sequence[Photograph], options: Options) -> str:
 def _describe(rows: Sequence[Row], task: str, options: Options) -> str:
     mine = [row for row in rows if row["task"] == task]
     tested = sorted({name for row in mine for name in row["photographs"]})
-    learnt = sorted({row["photographs_to_learn_from"] for row in mine})
+    trained_on = sorted({row["photographs_to_learn_from"] for row in mine})
     tuned = ", settings chosen by inner folds of these" if options.tune else ""
     machines = ", ".join(sorted({row["machine"] for row in mine}))
     seeds = len({row["seed"] for row in mine})
     return (
-        f"Trained on {' or '.join(map(str, learnt))} photographs{tuned}; evaluated on {len(tested)}; "
+        f"Trained on {' or '.join(map(str, trained_on))} photographs{tuned}; evaluated on {len(tested)}; "
         f"{seeds} seed{'s' * (seeds != 1)} (--{options.mode}); {machines}."
     )
 
@@ -365,11 +365,14 @@ def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str
             own = list(per_photograph(rows, task, model, metric).values())
             if own:
                 means[model] = float(np.mean(own))
-        seeing = {m: v for m, v in means.items() if m in claims["context"]}
-        blind = {m: v for m, v in means.items() if m not in claims["context"]}
-        if not seeing or not blind:
+        with_context = {m: v for m, v in means.items() if m in claims["context"]}
+        context_free = {m: v for m, v in means.items() if m not in claims["context"]}
+        if not with_context or not context_free:
             continue
-        first, second = max(seeing, key=seeing.__getitem__), max(blind, key=blind.__getitem__)
+        first, second = (
+            max(with_context, key=with_context.__getitem__),
+            max(context_free, key=context_free.__getitem__),
+        )
         differences = _paired(rows, task, metric, first, second)
         text = f"- {METRIC_NAMES[metric]}: {first} − {second} = {differences.mean():+.3f}"
         if len(differences) > 1:

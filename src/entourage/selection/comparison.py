@@ -276,11 +276,11 @@ def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
 
 
 def _check_enough(
-    n: int, labels: Index | None, folds: int, inner: int | None, level: float, telling: str
+    n: int, labels: Index | None, folds: int, inner: int | None, level: float, units: str
 ) -> None:
     """Check that every fold can be filled, and that the test can reach its level at all."""
     came = n if labels is None else len(np.unique(labels))
-    what = telling if labels is None else f"groups of {telling}"
+    what = units if labels is None else f"groups of {units}"
     parts = 0 if inner is None else 5 if inner == 1 else inner
     needed = folds
     while needed - math.ceil(needed / folds) < parts:  # what the smallest training part is left with
@@ -304,7 +304,7 @@ def _inner_folds(
 ) -> list[tuple[Index, Index]]:
     mine = None if labels is None else labels[train]
     parts = fold_indices(len(train), 5 if inner == 1 else inner, groups=mine, random_state=random_state)
-    return [(train[fit], train[judge]) for fit, judge in (parts[:1] if inner == 1 else parts)]
+    return [(train[fit], train[test]) for fit, test in (parts[:1] if inner == 1 else parts)]
 
 
 def _choose(

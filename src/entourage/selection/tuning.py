@@ -217,7 +217,7 @@ def _progress_bar(trials: int, visible: bool) -> Iterator[Callable[[int, float |
         bar = progress.add_task("tuning", total=trials)
 
         def show(done: int, best: float | None) -> None:
-            news = "tuning" if best is None else f"tuning, best {best:.4f}"
-            progress.update(bar, completed=done, description=news)
+            description = "tuning" if best is None else f"tuning, best {best:.4f}"
+            progress.update(bar, completed=done, description=description)
 
         yield show
