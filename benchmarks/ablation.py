@@ -7,10 +7,9 @@ table is printed as Markdown: 0/1-ranking accuracy, for MQ2008 nDCG@10, mean ± 
 
 import argparse
 import json
-import multiprocessing
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from entourage.data.sets import Sets
 from entourage.metrics import METRICS
 from entourage.nets import Net
 from entourage.tasks.evaluate import metric_of_sets
+from entourage.training.parallel import open_pool
 
 RESULTS = Path(__file__).parent / "results"
 STEPS = 4_000  # on medoid and hypervolume: a third of what benchmarks.best takes
@@ -67,8 +67,9 @@ def changes_something(task: str, variant: str) -> bool:
     return not same_net or training | other != training
 
 
-def run(task: str, variant: str, seed: int, device: str, data: Path) -> dict[str, Any]:
+def run(job: tuple[str, str, int], device: str, data: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
+    task, variant, seed = job
     base, training, metric = TASKS[task]
     kind, changed, other = VARIANTS[variant]
     net = kind(**(base | changed if kind is SetAttention else changed))
@@ -130,19 +131,12 @@ def main() -> None:
         for variant in args.variant or VARIANTS
         if (task, variant, seed) not in done and changes_something(task, variant)
     ]
-    with ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = [pool.submit(run, *job, args.device, args.data) for job in jobs]
-        for future in as_completed(running):
-            rows.append(future.result())
+    with open_pool(partial(run, device=args.device, data=args.data), args.workers) as pool:
+        for job, row in pool.run(jobs):
+            rows.append(row)
             with args.out.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-            print(
-                rows[-1]["task"],
-                rows[-1]["variant"],
-                rows[-1]["seed"],
-                round(rows[-1]["value"], 4),
-                flush=True,
-            )
+                file.write(json.dumps(row) + "\n")
+            print(*job, round(row["value"], 4), flush=True)
     show(rows)
 
 

@@ -6,12 +6,11 @@ mean and standard deviation and keeps all rows in ``results/accuracy-DEVICE.json
 
 import argparse
 import json
-import multiprocessing
 import platform
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from entourage import FATE, FETA, ContextFree, Ranker, __version__
 from entourage.data import make_medoid
 from entourage.metrics import METRICS
 from entourage.training.device import find_device
+from entourage.training.parallel import map_in_order
 
 METRIC_NAMES = ["spearman", "ranking_accuracy", "zero_one_accuracy"]
 DEFAULTS = {
@@ -42,8 +42,8 @@ VARIANTS = DEFAULTS | {
 }
 
 
-def run(name: str, seed: int, device: str, threads: int) -> dict[str, object]:
-    torch.set_num_threads(threads)
+def run(job: tuple[str, int], device: str) -> dict[str, object]:
+    name, seed = job
     train_seed, test_seed = np.random.SeedSequence([seed, 2026]).spawn(2)
     X, ranks = make_medoid(10_000, random_state=np.random.default_rng(train_seed))
     X_test, ranks_test = make_medoid(20_000, random_state=np.random.default_rng(test_seed))
@@ -69,13 +69,8 @@ def main() -> None:
     device = find_device(options.device).type
     names = VARIANTS if options.all else DEFAULTS
     threads = torch.get_num_threads() if options.workers == 1 else 1
-    jobs = [(name, seed, device, threads) for name in names for seed in range(options.seeds)]
-    if options.workers == 1:
-        rows = [run(*job) for job in jobs]
-    else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
-            rows = list(pool.map(run, *zip(*jobs, strict=True)))
+    jobs = [(name, seed) for name in names for seed in range(options.seeds)]
+    rows = list(map_in_order(partial(run, device=device), jobs, workers=options.workers))
     table = Table(
         "model", *METRIC_NAMES, "seconds", title=f"medoid, {options.seeds} fresh data sets, {device}"
     )

@@ -41,7 +41,7 @@ def fit(path: Path, folder: str) -> None:
     """Fit in this process; print seconds and peak megabytes as JSON."""
     from entourage.data import read_table
     from entourage.data.encoder import TableEncoder
-    from entourage.estimators.tables import fit_on_disk
+    from entourage.estimators.fit_on_disk import fit_on_disk
     from entourage.selection.auto import estimator_for
 
     model = estimator_for("fate", steps=200, device="cpu", random_state=0)

@@ -9,11 +9,10 @@ Rows are kept in ``results/real.jsonl`` as they come.
 
 import argparse
 import json
-import multiprocessing
 import platform
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from entourage.metrics import METRICS
 from entourage.selection.spaces import few_sets_space
 from entourage.selection.tuning import tune
 from entourage.tasks.evaluate import evaluate_scores
+from entourage.training.parallel import open_pool
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ["ERR", "RankSVM", "RankBoost", "LambdaMART", "RankNet", "ListNet", "FETA-Net", "FATE-Net"]
@@ -46,8 +46,9 @@ def parts(data: Path, task: str, fold: int) -> tuple[Sets, Sets, np.ndarray | No
     return Sets.concatenate(sets[:fold] + sets[fold + 1 :]), sets[fold], None
 
 
-def run(data: Path, task: str, fold: int, name: str, trials: int, seconds: float) -> dict[str, object]:
+def run(job: tuple[str, int, str], data: Path, trials: int, seconds: float) -> dict[str, object]:
     torch.set_num_threads(1)
+    task, fold, name = job
     train, test, groups = parts(data, task, fold)
     model = MODELS[name](fold)
     if name.endswith("Net"):
@@ -95,12 +96,12 @@ def main() -> None:
         for name in args.model or NAMES
         if (task, fold, name) not in done
     ]
-    with ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = [pool.submit(run, args.data, t, f, n, args.trials, args.seconds) for t, f, n in jobs]
-        for future in as_completed(running):
-            rows.append(future.result())
+    evaluate = partial(run, data=args.data, trials=args.trials, seconds=args.seconds)
+    with open_pool(evaluate, args.workers) as pool:
+        for job, row in pool.run(jobs):
+            rows.append(row)
             args.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            print(rows[-1]["task"], rows[-1]["fold"], rows[-1]["model"], rows[-1]["metrics"], flush=True)
+            print(*job, row["metrics"], flush=True)
     for task, metrics in SHOWN.items():
         mine = [row for row in rows if row["task"] == task]
         if mine:

@@ -1,8 +1,9 @@
 """Scoring at volume, Parquet to Parquet: ``python -m benchmarks.stream --sets 1000000``.
 
-Ours is `entourage.estimators.tables.predict_stream`, what ``entourage predict`` does. The reference is what can't be
-left out: pyarrow reads the file and writes the same table with two columns more, and the net scores the same sets,
-standardised and on tensors, in the same batches. In turns in one process; the peak memory in a process of its own.
+Ours is `entourage.estimators.prediction_tables.predict_stream`, what ``entourage predict`` does. The reference is
+what can't be left out: pyarrow reads the file and writes the same table with two columns more, and the net scores the
+same sets, standardised and on tensors, in the same batches. In turns in one process; the peak memory in a process of
+its own.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from benchmarks.measure import peak_megabytes
 from entourage import FATE, Ranker, __version__, load
 from entourage.data.encoder import TableEncoder
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.tables import predict_stream
+from entourage.estimators.prediction_tables import predict_stream
 from entourage.training.batches import Resident, predict_packed
 
 RESULTS = Path(__file__).parent / "results"

@@ -78,13 +78,15 @@ def test_imports_point_one_way_through_few_layers_without_exceptions():
     assert len(layers["layers"]) <= MOST_LAYERS
     assert not any("ignore_imports" in contract for contract in contracts)
     named = {name.strip() for layer in layers["layers"] for name in re.split("[|:]", layer)}
-    assert named == {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()} - {
-        "__init__"
-    }
+    assert named == {
+        p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()
+    } - {"__init__"}
 
 
 def test_every_public_module_is_in_the_api_docs():
-    text = "".join(page.read_text() for page in [ROOT / "docs" / "api.rst", *(ROOT / "docs" / "api").glob("*.rst")])
+    text = "".join(
+        page.read_text() for page in [ROOT / "docs" / "api.rst", *(ROOT / "docs" / "api").glob("*.rst")]
+    )
     documented = set(re.findall(r"^\.\. auto(?:module|class|function|data):: ([\w.]+)", text, re.M))
     covered = {".".join(name.split(".")[:i]) for name in documented for i in range(1, name.count(".") + 2)}
     unnamed = [

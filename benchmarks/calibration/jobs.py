@@ -2,16 +2,17 @@
 
 import argparse
 import json
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from scipy.stats import binomtest
+
+from entourage.training.parallel import open_pool
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -44,15 +45,13 @@ def run_jobs(
     todo = [job for job in wanted if _key(job, job) not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        waiting = {pool.submit(_within, simulate, job, begin + seconds): job for job in todo}
-        for count, future in enumerate(as_completed(waiting)):
-            found = future.result()
+    torch.set_num_threads(1)  # of this process, which is the worker where there is one
+    with open_pool(partial(_before, begin + seconds, simulate), workers) as pool:
+        for count, (job, found) in enumerate(pool.run(todo)):
             if found is None:
                 continue
-            row = waiting[future] | found
-            done[_key(row, waiting[future])] = row
+            row = job | found
+            done[_key(row, job)] = row
             with path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             if count % max(1, len(todo) // 20) == 0:
@@ -70,16 +69,11 @@ def rate(flags: Iterable[bool]) -> tuple[float, float, float]:
     return sum(given) / len(given), float(ends.low), float(ends.high)
 
 
-def _within(
-    simulate: Callable[..., dict[str, Any]], job: dict[str, Any], until: float
+def _before(
+    end: float, simulate: Callable[..., dict[str, Any]], job: dict[str, Any]
 ) -> dict[str, Any] | None:
-    return (
-        simulate(**job) if time.monotonic() < until else None
-    )  # the clock is the machine's, not the process's
-
-
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+    """Simulate unless the time is up, by the clock of the machine, which all processes share."""
+    return simulate(**job) if time.monotonic() < end else None
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from entourage.data.encoder import TableEncoder
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.data.table_files import read_table, write_table
 from entourage.errors import DataError
-from entourage.estimators.tables import predict_stream, predict_table
+from entourage.estimators.prediction_tables import predict_stream, predict_table
 
 
 @given(

@@ -14,6 +14,7 @@ from entourage.cli.program import app
 from entourage.data import Sets, make_medoid
 from entourage.data.encoder import TableEncoder
 from entourage.data.synthetic.context_effects import make_context_effect
+from entourage.data.table_places import ordered_features
 from entourage.effects import (
     Estimate,
     context_test,
@@ -42,7 +43,6 @@ from entourage.effects.plots import (
     draw_natural_effects,
 )
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
-from entourage.estimators.tables import ordered_features
 from entourage.tasks import SubsetChoice
 
 RNG = np.random.default_rng(0)

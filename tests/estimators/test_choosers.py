@@ -19,8 +19,7 @@ from entourage.data.resampling import fold_indices
 from entourage.errors import CheckpointError, DataError, DataWarning, ParameterError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
 from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss
-from entourage.selection import spaces
-from entourage.selection.comparison import compare, default_candidates, verdict
+from entourage.selection import compare, default_candidates, spaces, verdict
 from entourage.selection.tuning import nested_cross_validation, tune
 from entourage.tasks import Choice, SubsetChoice, task_of
 

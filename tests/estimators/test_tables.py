@@ -10,9 +10,11 @@ from long_tables import TABLE, long_table
 from entourage import Ranker, load
 from entourage.data import Sets
 from entourage.data.encoder import TableEncoder
+from entourage.effects.influence import influential_objects
 from entourage.errors import DataError, UserError
+from entourage.estimators.evaluation_tables import evaluate_table
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.tables import evaluate_table, influence, predict_table
+from entourage.estimators.prediction_tables import predict_table
 from entourage.nets import FATE
 
 
@@ -79,8 +81,8 @@ def test_graded_metrics_use_the_grades():
 
 def test_influence_is_how_often_the_others_turn_round(model):
     packed = encoder_of(model)(long_table(seed=3))
-    found = influence(model, packed, most_sets=10)
-    assert found[0]["turned"] >= found[-1]["turned"] >= 0
+    found = influential_objects(model, packed, most_sets=10)
+    assert found[0]["reversal_rate"] >= found[-1]["reversal_rate"] >= 0
     first = found[0]
     i = packed.ids.to_pylist().index(first["set"])
     rows = packed.order[packed.sets.offsets[i] : packed.sets.offsets[i + 1]]
@@ -92,13 +94,13 @@ def test_influence_is_how_often_the_others_turn_round(model):
     without = dict(zip(rest, model.predict_scores(Sets.of(x[rest][None, :, None])), strict=True))
     pairs = [(a, b) for k, a in enumerate(rest) for b in rest[k + 1 :]]
     turned = [(whole[a] - whole[b]) * (without[a] - without[b]) < 0 for a, b in pairs]
-    assert (first["turned"], first["pairs"]) == (pytest.approx(np.mean(turned)), len(pairs))
+    assert (first["reversal_rate"], first["pairs"]) == (pytest.approx(np.mean(turned)), len(pairs))
 
     class Blind:
         def predict_scores(self, sets):
             return sets.objects[:, 0]
 
-    assert all(entry["turned"] == 0 for entry in influence(Blind(), packed))
+    assert all(entry["reversal_rate"] == 0 for entry in influential_objects(Blind(), packed))
 
 
 def test_a_model_of_arrays_is_no_model_of_tables():

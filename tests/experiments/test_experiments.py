@@ -1,4 +1,4 @@
-"""What the paper claims, as data, and the demonstration's search for a preference that turns round."""
+"""What the paper claims, as data, and the demonstration's search for a preference reversal."""
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ from entourage.experiments import table1
 from entourage.experiments.models import held_out_data, model_jobs, training_data
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Options
-from entourage.experiments.table1 import entries, run_table, summarise
+from entourage.experiments.table1 import entries, run_table1, summarise
 
 SMALL = Options(tasks=["medoid"], models=["ERR", "RankSVM"], repetitions=2)
 
@@ -87,9 +87,9 @@ def test_a_run_writes_rows_a_table_and_a_report_and_goes_on_where_it_stopped(
 
     monkeypatch.setattr(table1, "run_jobs", counted)
     with pytest.raises(KeyboardInterrupt):
-        run_table(tmp_path, SMALL)
+        run_table1(tmp_path, SMALL)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
-    table = run_table(tmp_path, SMALL)
+    table = run_table1(tmp_path, SMALL)
     assert len(calls) == 5, "two rows before, the interrupted one and the rest after"
     assert "| ERR |" in table
     assert (tmp_path / "table1.md").read_text() == table
@@ -97,27 +97,27 @@ def test_a_run_writes_rows_a_table_and_a_report_and_goes_on_where_it_stopped(
     row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
     assert set(row["metrics"]) == {"spearman", "ranking_accuracy", "zero_one_accuracy"}
     assert row["versions"]["torch"]
-    run_table(tmp_path, SMALL)
+    run_table1(tmp_path, SMALL)
     assert len(calls) == 5, "nothing is run again"
 
 
 def test_workers_give_the_same_rows(tmp_path, small_sets):
     # the workers read the real claims; only the list of jobs is made here
-    one = run_table(tmp_path / "one", SMALL)
-    two = run_table(tmp_path / "two", replace(SMALL, workers=2))
+    one = run_table1(tmp_path / "one", SMALL)
+    two = run_table1(tmp_path / "two", replace(SMALL, workers=2))
     assert one == two
 
 
 def test_rows_of_another_run_and_broken_ones_are_refused(tmp_path, small_sets):
-    run_table(tmp_path, SMALL)
+    run_table1(tmp_path, SMALL)
     file = tmp_path / "rows.jsonl"
     row = json.loads(file.read_text().splitlines()[0])
     file.write_text(json.dumps(row | {"n_train": 7}))
     with pytest.raises(UserError, match="rows of another run"):
-        run_table(tmp_path, SMALL)
+        run_table1(tmp_path, SMALL)
     file.write_text("{")
     with pytest.raises(UserError, match="no rows of a reproduction"):
-        run_table(tmp_path, SMALL)
+        run_table1(tmp_path, SMALL)
 
 
 def make_row(model: str, value: float, repetition: int = 0, task: str = "medoid") -> dict:
@@ -166,15 +166,15 @@ def test_unknown_tasks_and_models_say_what_there_is():
 
 def test_tuned_rows_say_what_was_chosen_and_are_kept_apart_from_others(tmp_path, small_sets):
     options = replace(SMALL, models=["RankSVM"], repetitions=1, tune=True, trials=2)
-    run_table(tmp_path, options)
+    run_table1(tmp_path, options)
     row = json.loads((tmp_path / "rows.jsonl").read_text())
     assert set(row["tuned"]) == {"C"}
     assert f"C={row['tuned']['C']}" in row["estimator"] or row["tuned"]["C"] == 1.0
     assert row["trials"] == 2
     assert 0 < row["inner_score"] <= 1
     assert (tmp_path / "studies" / "medoid-RankSVM-0.journal").exists()
-    run_table(tmp_path, options)
+    run_table1(tmp_path, options)
     with pytest.raises(UserError, match="trials is 2, not 3"):
-        run_table(tmp_path, replace(options, trials=3))
+        run_table1(tmp_path, replace(options, trials=3))
     with pytest.raises(UserError, match="rows of another run"):
-        run_table(tmp_path, replace(options, tune=False))
+        run_table1(tmp_path, replace(options, tune=False))

@@ -78,7 +78,7 @@ def test_table2_runs_on_photographs_in_metres_and_goes_on(kitti, tmp_path, short
     assert result.exit_code == 0, result.output
     text = (tmp_path / "out" / "table2.md").read_text()
     assert "drive held out" in text
-    assert "Learnt from 2 photographs; judged on 4" in text
+    assert "Trained on 2 photographs; evaluated on 4" in text
     assert "paper" not in text
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     assert (tmp_path / "out" / "drive-held-out-middle.png").exists()

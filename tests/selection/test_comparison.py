@@ -19,15 +19,9 @@ from entourage.data.resampling import bootstrap_interval, fold_indices, sign_fli
 from entourage.errors import DataError, ParameterError, TrainingError
 from entourage.nets.context_ablated import Alone
 from entourage.selection import comparison
-from entourage.selection.candidates import LinearLogit, missing_by_default
-from entourage.selection.comparison import (
-    KINDS,
-    compare,
-    default_candidates,
-    refit_chosen,
-    verdict,
-    warnings_of,
-)
+from entourage.selection.candidates import KINDS, LinearLogit, default_candidates, missing_by_default
+from entourage.selection.comparison import compare, refit_chosen
+from entourage.selection.verdict import verdict, warnings_of
 
 X, RANKS = make_hypervolume(n_sets=60, random_state=0)
 SETS = Sets.of(X, RANKS)

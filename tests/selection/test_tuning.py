@@ -15,8 +15,9 @@ from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.data.resampling import fold_indices
 from entourage.errors import ParameterError, TrainingError, UserError
+from entourage.selection.objective import Objective
 from entourage.selection.spaces import SPACES, Choice, Real, Whole, present_choice, space_of
-from entourage.selection.tuning import _Objective, nested_cross_validation, tune
+from entourage.selection.tuning import nested_cross_validation, tune
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)
 SMALL = Ranker(FATE(width=8), steps=20, batch_size=32, device="cpu", random_state=0)
@@ -157,7 +158,7 @@ def test_a_trial_is_given_up_by_one_measure_from_its_first_look_to_its_last_fold
     sets = model.task.check(model.task.sets_of(X, y))
     parts = fold_indices(len(X), 2)
     told = {}
-    score = _Objective(model, sets, parts, metric)({}, told.__setitem__)
+    score = Objective(model, sets, parts, metric)({}, told.__setitem__)
     criteria, metrics, looks = [], [], []
     for train, test in parts:
         fitted = clone(model).fit(sets[train])
@@ -177,7 +178,7 @@ def test_without_looks_a_trial_is_told_by_the_metric_itself():
     silent = Ranker(FATE(width=8), steps=5, validation=0.0, device="cpu", random_state=0)
     for model in (RankSVM(), silent):
         told.clear()
-        score = _Objective(model, Sets.of(X, RANKS), parts, "ndcg")({}, told.__setitem__)
+        score = Objective(model, Sets.of(X, RANKS), parts, "ndcg")({}, told.__setitem__)
         assert list(told) == [999, 1999]
         assert told[1999] == score
 

@@ -1,21 +1,18 @@
-"""The page of a comparison: the verdict, the models beside each other, the data, and who changes whom."""
+"""The page of a comparison: the verdict, all models, influential objects and the data. Nothing here is fitted."""
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from entourage.data.encoder import TableEncoder
-from entourage.data.grouping import PackedTable
+from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
-from entourage.estimators import SetEstimator
-from entourage.estimators.base import SetPredictor
-from entourage.estimators.tables import influence
+from entourage.estimators import NetEstimator, SetPredictor
 from entourage.report.page import Cell, Section, Table, write_report
-from entourage.selection.comparison import Comparison, verdict, warnings_of
+from entourage.selection import Comparison, verdict, warnings_of
 
 __all__ = ["write_comparison"]
 
@@ -26,29 +23,35 @@ SHOWN_OBJECTS = 10
 def write_comparison(
     path: Path,
     comparison: Comparison,
+    training: TrainingTable,
     refitted: dict[str, SetPredictor],
-    table: pa.Table,
-    packed: PackedTable,
-    encoder: TableEncoder,
+    influences: Sequence[dict[str, Any]],
     *,
     title: str,
 ) -> None:
-    """Write the page, with curves and influences of the chosen nets.
+    """Write the page. It has no dates or durations: one table and one seed give one page.
 
-    It says nothing of when or how long: one table and one seed give one page. ``refitted`` are the chosen models,
-    by kind, fitted to all sets (:func:`entourage.selection.comparison.refit_chosen`).
+    Parameters
+    ----------
+    path : the page to write
+    comparison : what was found
+    training : the table
+    refitted : the chosen models, by kind, fitted to all sets (:func:`entourage.selection.refit_chosen`)
+    influences : the objects of the table by their influence on the context-dependent one
+        (:func:`entourage.effects.influence.influential_objects`)
+    title : of the page
     """
     chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
-    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, SetEstimator)}
+    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, NetEstimator)}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
             _gain(comparison, folder),
             _models(comparison),
-            _by_size(comparison, packed, chosen, folder),
+            _by_size(comparison, training, chosen, folder),
             *_curves(fitted, comparison, folder),
-            *_influences(fitted, chosen["context"], table, packed, encoder),
-            *_profile(comparison, packed, folder),
+            _influences(influences, chosen["context"], training),
+            *_profile(comparison, training, folder),
             _settings(comparison),
         ]
         write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
@@ -72,11 +75,11 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
     level = f"{100 * (1 - comparison.level):g} %"
     return Section(
         "Context gain",
-        "In each outer fold the best model with context and the best without were chosen by inner folds of the "
-        "training part alone; the gain is the mean difference of the two on the sets of the "
-        f"fold. The line is its {level} confidence interval (paired bootstrap over "
+        "In each outer fold the best context-dependent and the best context-free model were chosen by inner folds of "
+        "the training sets alone; the gain is their mean difference on the held-out sets of the fold. "
+        f"The line is its {level} confidence interval (paired bootstrap over "
         f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
-        "sign-flip test. Both are widened for what the folds share (Nadeau and Bengio, 2003).",
+        "sign-flip test. Both are corrected for the training sets that folds share (Nadeau and Bengio, 2003).",
         pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
     )
 
@@ -95,24 +98,27 @@ def _models(comparison: Comparison) -> Section:
     beside = ""
     if comparison.outside:
         beside = (
-            " Accuracy and log-likelihood count the sets in which nothing was chosen; metrics of rankings, of the "
-            "order of the objects, leave them out."
+            " Accuracy and log-likelihood include the sets in which nothing was chosen; metrics of rankings leave them "
+            "out."
         )
+    level = f"{100 * (1 - comparison.level):g} %"
     return Section(
         "All models",
-        "Means over the test sets of all folds, with bootstrap intervals. A net called ablated is the context-ablated "
-        "control of one that sees the context: the same net and weights, every object in the same fixed context."
+        f"Means over the held-out sets of all folds, with {level} bootstrap intervals. A net called ablated is a "
+        "context-ablated control: the same net with as many weights, in which every object has the same fixed context."
         + beside,
         Table(["model", "kind", *metrics], rows),
     )
 
 
-def _by_size(comparison: Comparison, packed: PackedTable, chosen: dict[str, str], folder: Path) -> Section:
+def _by_size(
+    comparison: Comparison, training: TrainingTable, chosen: dict[str, str], folder: Path
+) -> Section:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 3.4), dpi=140, layout="constrained")
     axis = figure.subplots()
-    sizes = packed.sets.sizes
+    sizes = training.packed.sets.sizes
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 9)).round())
     for kind, name in chosen.items():
         values = comparison.values[name][comparison.metric]
@@ -130,8 +136,8 @@ def _by_size(comparison: Comparison, packed: PackedTable, chosen: dict[str, str]
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "sizes.png")
     return Section(
-        "By the size of the set",
-        pictures=[(folder / "sizes.png", "Mean over the test sets of about one size.")],
+        "By size of the choice set",
+        pictures=[(folder / "sizes.png", "Mean over the held-out sets of about the same size.")],
     )
 
 
@@ -155,42 +161,34 @@ def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> lis
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "curves.png")
     caption = (
-        "On the tenth of all sets that a net holds out of its own training, when fitted to the whole table."
+        "Score on the tenth of all sets that a net holds out for early stopping, fitted to the whole table."
     )
     return [Section("Learning curves", pictures=[(folder / "curves.png", caption)])]
 
 
-def _influences(
-    fitted: dict[str, Any], name: str, table: pa.Table, packed: PackedTable, encoder: TableEncoder
-) -> list[Section]:
-    if name not in fitted:
-        return []
-    found = [entry for entry in influence(fitted[name], packed) if entry["turned"] > 0][:SHOWN_OBJECTS]
+def _influences(influences: Sequence[dict[str, Any]], name: str, training: TrainingTable) -> Section:
+    title = "Influential objects"
+    found = [entry for entry in influences if entry["reversal_rate"] > 0][:SHOWN_OBJECTS]
     if not found:
-        return [
-            Section(
-                "Who changes whom", f"Leaving an object out turns no pair of the others round for {name}."
-            )
-        ]
-    columns = [column.name for column in encoder.columns][:6]
+        return Section(title, f"Removing an object reverses no preference between the others for {name}.")
+    columns = [column.name for column in training.encoder.columns][:6]
     rows: list[list[Cell]] = []
     for entry in found:
-        values = [table.column(column)[entry["row"]].as_py() for column in columns]
+        values = [training.frame.column(column)[entry["row"]].as_py() for column in columns]
         shown = [f"{v:.4g}" if isinstance(v, float) else "–" if v is None else str(v) for v in values]
-        rows.append([f"{entry['row'] + 1}", str(entry["set"]), f"{entry['turned']:.1%}", *shown])
-    return [
-        Section(
-            "Who changes whom",
-            f"The objects whose absence turns the most pairs of the others round, in the eyes of {name} fitted to the "
-            "whole table (500 sets at most were looked at).",
-            Table(["row", "set", "pairs turned", *columns], rows),
-        )
-    ]
+        rows.append([f"{entry['row'] + 1}", str(entry["set"]), f"{entry['reversal_rate']:.1%}", *shown])
+    return Section(
+        title,
+        "The objects whose removal from their set causes the most preference reversals among the others, as predicted "
+        f"by {name} fitted to the whole table (measured on 500 sets at most).",
+        Table(["row", "set", "preference-reversal rate", *columns], rows),
+    )
 
 
-def _profile(comparison: Comparison, packed: PackedTable, folder: Path) -> list[Section]:
+def _profile(comparison: Comparison, training: TrainingTable, folder: Path) -> list[Section]:
     from matplotlib.figure import Figure
 
+    packed = training.packed
     profile = profile_of(packed.sets)
     figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
     axis = figure.subplots()
@@ -200,10 +198,12 @@ def _profile(comparison: Comparison, packed: PackedTable, folder: Path) -> list[
     axis.set_ylabel("sets")
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "profile.png")
-    silent = "" if comparison.outside or comparison.target_kind == "subset" else ", which say nothing"
+    useless = (
+        "" if comparison.outside or comparison.target_kind == "subset" else ", which are not informative"
+    )
     text = (
         f"{profile.objects:,} objects in {profile.sets:,} sets of {profile.smallest} to "
-        f"{profile.largest}; {profile.sets_of_one:,} sets of one object{silent}; "
+        f"{profile.largest}; {profile.sets_of_one:,} sets of one object{useless}; "
     )
     if comparison.target_kind in ("choice", "subset"):
         chosen = np.logical_or.reduceat(packed.sets.targets == 0, packed.sets.offsets[:-1])
@@ -225,7 +225,7 @@ def _profile(comparison: Comparison, packed: PackedTable, folder: Path) -> list[
         for c in profile.columns
     ]
     return [
-        Section("The data", text, pictures=[(folder / "profile.png", "How large the sets are.")]),
+        Section("The data", text, pictures=[(folder / "profile.png", "Number of sets by their size.")]),
         Section("Columns", table=Table(["column", "kind", "of", "levels", "missing"], rows)),
     ]
 

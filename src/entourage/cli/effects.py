@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from entourage.cli.tables import (
+from entourage.cli.options import (
     AsJson,
     Decimal,
     Device,
@@ -91,10 +91,10 @@ def effects(
     from entourage import load
     from entourage.cli.effects_page import write_effects
     from entourage.data.grouping import groups_of
+    from entourage.data.table_places import marks_of_missing, ordered_features
     from entourage.effects.leave_one_out import effects_report
     from entourage.effects.observed import natural_effects
     from entourage.estimators.inputs import encoder_of
-    from entourage.estimators.tables import marks_of_missing, ordered_features
     from entourage.report.page import require_report
 
     _check_pair(help_row, against, map_names)
@@ -260,8 +260,8 @@ def _pair(
     """Return what helps one row against another, for JSON, and what `draw_decoys` needs, where there is a map."""
     from scipy.special import expit
 
+    from entourage.data.table_places import marks_of_missing, ordered_features, place_of_row
     from entourage.effects.decoys import decoys_among
-    from entourage.estimators.tables import marks_of_missing, ordered_features, place_of_row
 
     target, competitor = place_of_row(packed, row), place_of_row(packed, against)
     mapped = _mapped(

@@ -8,8 +8,6 @@ from entourage.estimators.model_file import load
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.estimators.ranker import Ranker
 
-SetEstimator = NetEstimator  # TEMP
-
 __all__ = [
     "DiscreteChooser",
     "NetEstimator",

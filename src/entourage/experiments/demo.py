@@ -1,4 +1,4 @@
-"""The demonstration: three nets on the medoid task, and a preference that turns round."""
+"""The demonstration: three nets on the medoid task, and a preference reversal."""
 
 import platform
 import time
@@ -22,7 +22,7 @@ from entourage.report.page import Cell, Section, Table, make_folder, write_repor
 from entourage.tasks.evaluate import evaluate_scores
 from entourage.tasks.ranking_metrics import METRICS
 
-__all__ = ["METRIC_NAMES", "Result", "Reversal", "run_demo"]
+__all__ = ["METRIC_NAMES", "Result", "Reversal", "find_reversal", "reversals_in_words", "run_demo"]
 
 METRIC_NAMES = {
     "spearman": "Spearman",
@@ -38,7 +38,7 @@ NETS: list[tuple[str, str, Net, str]] = [  # what it is, its row in the paper's 
 
 @dataclass
 class Result:
-    """A trained model and what it is worth on fresh sets, beside what was published."""
+    """A trained model and its metrics on fresh sets, beside those published."""
 
     name: str
     row: str
@@ -50,15 +50,15 @@ class Result:
 
 @dataclass
 class Reversal:
-    """A set in which adding one object turns a preference round, in truth and in the model's eyes."""
+    """A set in which adding one object reverses a preference, in truth and as the model predicts."""
 
     points: NDArray[np.float32]  # (5, 2); the last is the added one
     a: int
     b: int
     before: NDArray[np.int64]  # the model's ranks of the first four
     after: NDArray[np.int64]  # and of all five
-    true_share: float  # how often a pair's true order turns round when an object is added
-    found: dict[str, float]  # in which share of these the model turns round with it, for each model
+    true_share: float  # the share of pairs whose true order is reversed when an object is added
+    found: dict[str, float]  # the share of these that each model predicts
 
 
 def run_demo(
@@ -71,7 +71,7 @@ def run_demo(
     verbose: bool = True,
     announce: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Result], Reversal]:
-    """Train, judge on fresh sets, look for a preference that turns round, and write pictures and a report."""
+    """Train, evaluate on fresh sets, search for a preference reversal, and write pictures and a report."""
     make_folder(folder)
     train_seed, test_seed, search_seed = np.random.SeedSequence(seed).spawn(3)
     train, test, search = (np.random.default_rng(s) for s in (train_seed, test_seed, search_seed))
@@ -105,7 +105,7 @@ def run_demo(
 
 
 def find_reversal(models: dict[str, Ranker], n_sets: int, rng: np.random.Generator) -> Reversal:
-    """Add a fifth point to sets of four and see whose order turns round: in truth, and for each model."""
+    """Add a fifth point to sets of four and find the pairs that are reversed: in truth, and for each model."""
     X = make_medoid(n_sets, random_state=rng)[0]
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
     left, right = np.array(pairs).T
@@ -115,13 +115,13 @@ def find_reversal(models: dict[str, Ranker], n_sets: int, rng: np.random.Generat
         return gap
 
     truth = [gaps(-medoid_distances(X[:, :4])), gaps(-medoid_distances(X)[:, :4])]
-    turned = (truth[0] * truth[1]) < 0  # (n, 6)
+    is_reversed = (truth[0] * truth[1]) < 0  # (n, 6)
     found, best = {}, None
     for name, model in models.items():
         four, five = model.predict_scores(X[:, :4]), model.predict_scores(X)
         guess = [gaps(four), gaps(five[:, :4])]
-        agrees = turned & ((guess[0] * truth[0]) > 0) & ((guess[1] * truth[1]) > 0)
-        found[name] = float(agrees.sum() / turned.sum())
+        agrees = is_reversed & ((guess[0] * truth[0]) > 0) & ((guess[1] * truth[1]) > 0)
+        found[name] = float(agrees.sum() / is_reversed.sum())
         best = (four, five, guess, agrees)  # the last model's are shown
     four, five, guess, agrees = best  # type: ignore[misc]
     # Show the case in which the model is surest and both of its rankings are right throughout.
@@ -134,7 +134,16 @@ def find_reversal(models: dict[str, Ranker], n_sets: int, rng: np.random.Generat
     a, b = pairs[int(pair)]
     if before[i, a] > before[i, b]:
         a, b = b, a
-    return Reversal(X[i], a, b, before[i], after[i], float(turned.mean()), found)
+    return Reversal(X[i], a, b, before[i], after[i], float(is_reversed.mean()), found)
+
+
+def reversals_in_words(reversal: Reversal) -> str:
+    """Say how many pairs are reversed when a point is added, and how many of these each model predicts."""
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in reversal.found.items())
+    return (
+        f"Adding a fifth point reverses {reversal.true_share:.1%} of the true preferences between the others. "
+        f"Of these preference reversals, each net predicts: {shares}."
+    )
 
 
 def _write(
@@ -151,7 +160,6 @@ def _write(
             row += [(ours, "best") if r.ours[metric] == best[metric] else ours, f"{r.published[metric]:.3f}"]
         rows.append([*row, f"{r.seconds:.0f} s"])
     header = ["net"] + [c for name in METRIC_NAMES.values() for c in (name, "paper")] + ["training"]
-    follows = ", ".join(f"{name} follows {share:.1%}" for name, share in reversal.found.items())
     shown = results[-1].name
     device = next(results[0].model.scorer_.parameters()).device.type
     settings: list[list[Cell]] = [[r.name, (" ".join(repr(r.model).split()), "text")] for r in results]
@@ -165,24 +173,25 @@ def _write(
         folder / "report.html",
         "Ranking in company: the medoid task",
         "Points are ranked by their distance to the medoid of their set, so the right order of two depends "
-        f"on all the others. Trained on {n_train:,} sets of 5 points, judged on {n_test:,} fresh ones.",
+        f"on all the others. Trained on {n_train:,} sets of 5 points, evaluated on {n_test:,} fresh ones.",
         [
             Section("What each net learns", table=Table(header, rows)),
             Section(
-                "A preference that turns round",
-                f"When a fifth point joins four, {reversal.true_share:.1%} of all pairs change their true "
-                f"order. Of these turns, {follows}: a context-free net can't. Below, a case in which {shown} "
+                "A preference reversal",
+                f"{reversals_in_words(reversal)} A context-free net can't predict any. Below, a case in which {shown} "
                 "is sure and right.",
                 pictures=[
                     (
                         folder / "reversal.png",
-                        f"One set, ranked by {shown}: adding the star turns A before B into B before A.",
+                        f"One set, ranked by {shown}: adding the star reverses A before B to B before A.",
                     )
                 ],
             ),
             Section(
                 "Learning curves",
-                pictures=[(folder / "curves.png", "0/1-ranking accuracy on the sets held out in training.")],
+                pictures=[
+                    (folder / "curves.png", "0/1-ranking accuracy on sets held out for early stopping.")
+                ],
             ),
             Section("Settings", table=Table(["what", "value"], settings)),
         ],

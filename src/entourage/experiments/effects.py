@@ -76,7 +76,7 @@ def run_effects(folder: Path, options: Options) -> str:
 
 
 def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
-    """Train on rankings of two and three objects; see what becomes of A and B when C comes."""
+    """Train on rankings of two and three objects; measure which preferences between A and B reverse when C is added."""
     rows = []
     for job in jobs:
         stream = np.random.SeedSequence([job.seed, *job.task.encode(), job.repetition])
@@ -89,7 +89,7 @@ def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
             "estimator": " ".join(repr(model).split()),
             "fit_seconds": round(seconds, 2),
             "ranking_accuracy": model.score(make_context_effect(job.task, job.n_test, random_state=test)),
-            **turns(model, third_objects(job.task, job.n_test, random_state=cases), job.task),
+            **reversals(model, third_objects(job.task, job.n_test, random_state=cases), job.task),
         }
         if job.repetition == 0:
             row["map"] = [[round(float(v), 3) for v in line] for line in _map(model, job.task)]
@@ -97,16 +97,16 @@ def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
     return rows
 
 
-def turns(model: SetPredictor, X: NDArray[np.float32], effect: str) -> Row:
-    """Measure how often C turns A and B round: in truth, in the model's eyes, and in both."""
+def reversals(model: SetPredictor, X: NDArray[np.float32], effect: str) -> Row:
+    """Measure how often adding C reverses the order of A and B: in truth, as the model predicts, and both."""
     truth = [_gap(effect_utilities(X[:, :2], effect)), _gap(effect_utilities(X, effect))]
     guess = [_gap(model.predict_scores(X[:, :2])), _gap(model.predict_scores(X))]
-    turned, seen = truth[0] * truth[1] < 0, guess[0] * guess[1] < 0
+    reverses, predicted = truth[0] * truth[1] < 0, guess[0] * guess[1] < 0
     right = (truth[0] * guess[0] > 0) & (truth[1] * guess[1] > 0)
-    return {
-        "turned": float(turned.mean()),
-        "followed": float(right[turned].mean()),
-        "turned_wrongly": float(seen[~turned].mean()),
+    return {  # the names that rows have been kept under so far
+        "turned": float(reverses.mean()),
+        "followed": float(right[reverses].mean()),
+        "turned_wrongly": float(predicted[~reverses].mean()),
     }
 
 
@@ -134,7 +134,7 @@ def _map(model: SetPredictor, effect: str) -> NDArray[Any]:
 def summarise(claims: dict[str, Any], mode: str, rows: list[Row]) -> str:
     """Write the table as Markdown."""
     lines = [f"# {claims['title']}", "", _about(mode, rows), ""]
-    lines += ["| effect | model | 0/1-ranking accuracy | turns followed | turned wrongly |"]
+    lines += ["| effect | model | 0/1-ranking accuracy | reversals predicted | false reversals |"]
     lines += ["| --- | --- | ---: | ---: | ---: |"]
     lines += [f"| {' | '.join(cells)} |" for cells in _cells(rows)]
     return "\n".join([*lines, "", _legend(rows), ""])
@@ -157,7 +157,7 @@ def _about(mode: str, rows: list[Row]) -> str:
     count = len({row["repetition"] for row in rows})
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     return (
-        f"Learnt from {rows[0]['n_train']:,} rankings of two or three objects, judged on "
+        f"Trained on {rows[0]['n_train']:,} rankings of two or three objects, evaluated on "
         f"{rows[0]['n_test']:,} fresh ones and as many textbook cases; "
         f"{count} repetition{'s' * (count != 1)} (--{mode}); {machines}."
     )
@@ -166,10 +166,10 @@ def _about(mode: str, rows: list[Row]) -> str:
 def _legend(rows: list[Row]) -> str:
     share = statistics.mean(row["turned"] for row in rows)
     return (
-        f"In a textbook case C joins A and B where the effect favours one of them; in {share:.0%} of the "
-        "cases that turns their true order round. *Turns followed*: of these, the model has A and B in the "
-        "right order both without and with C. *Turned wrongly*: of the other cases, the model turns all the "
-        "same. A context-free model never turns."
+        f"In a textbook case C is added to A and B where the effect favours one of them; in {share:.0%} of the "
+        "cases that reverses their true order. *Reversals predicted*: the share of these in which the model has A "
+        "and B in the right order both without and with C. *False reversals*: the share of the other cases in which "
+        "the model reverses its preference. A context-free model reverses none."
     )
 
 
@@ -214,10 +214,10 @@ def _draw(path: Path, rows: list[Row], models: list[str]) -> None:
 
 def _write_report(claims: dict[str, Any], mode: str, rows: list[Row], folder: Path, *, drawn: bool) -> None:
     body: list[list[Cell]] = [[(cells[0], "text"), (cells[1], "text"), *cells[2:]] for cells in _cells(rows)]
-    header = ["effect", "model", "0/1-ranking accuracy", "turns followed", "turned wrongly"]
+    header = ["effect", "model", "0/1-ranking accuracy", "reversals predicted", "false reversals"]
     caption = (
-        "Who is better, A (blue) or B (red), for every place that C can take, as each net has learnt it. "
-        "The line is where the net's preference turns, the dashed one where the true one does. C is drawn "
+        "Which is preferred, A (blue) or B (red), for every position of C, as predicted by each net. "
+        "On the solid line the net is indifferent, on the dashed one the true preference is. C is drawn "
         "where the textbook puts it."
     )
     pictures = [(folder / f"{NAME}.png", caption)] if drawn else []
@@ -231,8 +231,8 @@ def _write_report(claims: dict[str, Any], mode: str, rows: list[Row], folder: Pa
         claims["title"],
         _about(mode, rows),
         [
-            Section("What is learnt", _legend(rows).replace("*", ""), Table(header, body)),
-            Section("Where C turns A and B round", pictures=pictures),
+            Section("Results", _legend(rows).replace("*", ""), Table(header, body)),
+            Section("Where C reverses the preference between A and B", pictures=pictures),
             Section("Settings", table=Table(["model", "estimator", "training"], settings)),
         ],
     )

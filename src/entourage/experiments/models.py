@@ -91,7 +91,7 @@ def _tuning(claims: dict[str, Any], options: Options, folder: str) -> tuple[int,
 
 
 def batches_of(jobs: Sequence[J], options: Options) -> list[list[J]]:
-    """Part jobs into those to be trained together: on a GPU the repetitions of one net, else none."""
+    """Group the jobs to be trained together: on a GPU the repetitions of one net, else none."""
     if options.workers > 1 or options.tune or find_device(options.device).type != "cuda":
         return [[job] for job in jobs]
     ordered = sorted(jobs, key=lambda job: (job.task, job.model))  # stable: repetitions stay in order
@@ -139,20 +139,20 @@ def fit_all(jobs: Sequence[ModelJob], device: str) -> list[tuple[SetPredictor, R
         model = MODELS[job.kind](job.repetition).set_params(**dict(job.settings))
         if "device" in model.get_params():
             model.set_params(device=device)
-        news: Row = {}
+        tuning_row: Row = {}
         if job.tuning is not None:
             trials, folds, folder = job.tuning
             start = time.perf_counter()
             study = f"{folder}/studies/{job.task}-{job.model}-{job.repetition}.journal"
             result = tune(model, sets, trials=trials, folds=folds, study=study, random_state=job.seed)
             model.set_params(**result.params)
-            news = {
+            tuning_row = {
                 "tuned": result.params,
                 "inner_score": result.score,
                 "tuning_seconds": round(time.perf_counter() - start, 2),
             }
         models.append(model)
-        found.append(news)
+        found.append(tuning_row)
     start = time.perf_counter()
     if len(models) > 1 and all(isinstance(model, NetEstimator) for model in models):
         fit_together(models, [(sets, None) for sets in data])
@@ -169,7 +169,7 @@ def fit_all(jobs: Sequence[ModelJob], device: str) -> list[tuple[SetPredictor, R
                 "fit_seconds": seconds,
                 "trained_together": len(models),
             }
-            | news,
+            | tuning_row,
         )
-        for model, job, news in zip(models, jobs, found, strict=True)
+        for model, job, tuning_row in zip(models, jobs, found, strict=True)
     ]

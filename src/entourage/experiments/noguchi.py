@@ -1,9 +1,9 @@
-"""Attraction, compromise and similarity: in people's choices, and in nets that learn from these choices alone.
+"""Attraction, compromise and similarity effects: in people's choices, and in nets trained on these choices alone.
 
 Noguchi and Stewart (2014) had people choose among two products, each better in one of two attributes, and a third that
-should help one of the two. A net sees the attributes and what was chosen, and nothing of the design. An effect is how
-far the log-odds of the one to the other move between the third products that help the one and the other, halved: above
-0 is the direction of the literature. How sure that is: by people drawn anew, with replacement, and nets trained anew on
+should favour one of the two. A net sees the attributes and the choices, and nothing of the design. An effect is half
+the shift in the log-odds of the one against the other between the third products that favour the one and the other:
+above 0 is the direction of the literature. Confidence intervals are by bootstrap over people, with nets refitted to
 their choices.
 """
 
@@ -39,7 +39,7 @@ EFFECTS: dict[str, Callable[..., ContextEffect]] = {
     "compromise": compromise,
     "similarity": similarity,
 }
-PEOPLE, POOLED = "people", "people, products taken together"
+PEOPLE, POOLED = "people", "people, pooled over products"
 RESAMPLES = 2000  # of people, for the interval of their own choices
 INK = {
     PEOPLE: "#1c2430",
@@ -55,7 +55,7 @@ Index: TypeAlias = NDArray[np.int64]
 
 
 class Design:
-    """The choices, who made them, and which product each third one should help."""
+    """The choices, who made them, and which product each third one should favour."""
 
     def __init__(self, path: str | Path) -> None:
         data = load_noguchi_stewart(path)
@@ -115,7 +115,7 @@ class Design:
 
 @dataclass(frozen=True)
 class ProductJob(Job):
-    """One net on the choices of people drawn anew, or (``task`` "held out") of all but a fold of people."""
+    """One net on the choices of resampled people, or (``task`` "held out") of all but a fold of people."""
 
     data: str
     seed: int
@@ -180,7 +180,7 @@ def _design(path: str) -> Design:
 
 
 def run_jobs(jobs: Sequence[ProductJob], device: str) -> list[Row]:
-    """Train the nets of some jobs, together where there are several, and ask each about every product."""
+    """Train the nets of some jobs, together where there are several, and measure the effects in each."""
     design, claims = _design(jobs[0].data), read_claims(NAME)
     models, trials, held = [], [], []
     for job in jobs:
@@ -213,9 +213,9 @@ Found: TypeAlias = dict[str, dict[str, tuple[float, float]]]  # who -> effect ->
 
 
 def intervals(design: Design, rows: list[Row], claims: dict[str, Any]) -> Found:
-    """Return every effect with half its 95 % interval, by people drawn anew; NaN where there is none.
+    """Return every effect with half its 95 % bootstrap interval over people; NaN where there is none.
 
-    That half is the deviation over draws times the quantile of Student's t, since draws may be few.
+    That half is the standard deviation over resamples times the quantile of Student's t, since resamples may be few.
     """
     drawn = [design.resampled([claims["seed"], 0, i]) for i in range(RESAMPLES)]
     found: Found = {PEOPLE: {}, POOLED: {}}
@@ -257,7 +257,7 @@ def _cells(rows: list[Row], found: Found, effects: list[str]) -> list[list[str]]
 
 
 def verdict(found: Found, effects: list[str]) -> str:
-    """Say which effects each net that sees the set has found."""
+    """Say which effects each context-dependent net shows."""
     parts = []
     for name, own in found.items():
         if name in (PEOPLE, POOLED, "ContextFree"):
@@ -285,16 +285,16 @@ def _about(mode: str, design: Design, rows: list[Row]) -> str:
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     return (
         f"{len(design.sets):,} choices of {design.people} people among three products; nets see two attributes and "
-        "what was chosen, not the design. Half the move of the log-odds between the third products that help the one "
-        f"and the other; 95 % intervals by people drawn anew{times} (--{mode}); {machines}."
+        "the choices, not the design. Half the shift in log-odds between the third products that favour the one and "
+        f"the other; 95 % intervals by bootstrap over people{times} (--{mode}); {machines}."
     )
 
 
 def _legend() -> str:
     return (
-        "Last column: mean log-likelihood of the choices of people held out, five folds. Most products look alike to "
-        "nets, so what they learn is close to what people's choices show with the products taken together. Intervals "
-        "are about other people and the same products."
+        "Last column: mean log-likelihood of the choices of held-out people, five folds. Most products look alike to "
+        "nets, which see two attributes alone, so what they learn is close to the effect in people pooled over "
+        "products. Intervals account for the sampling of people, not of products."
     )
 
 
@@ -346,7 +346,7 @@ def _write_report(
     ]
     picture = (
         folder / f"{NAME}.png",
-        "The three effects; bars are 95 % intervals by people drawn anew.",
+        "The three effects; bars are 95 % intervals by bootstrap over people.",
     )
     write_report(
         folder / "report.html",
@@ -354,7 +354,7 @@ def _write_report(
         _about(mode, design, rows),
         [
             Section(
-                "What is found",
+                "Effects",
                 f"{verdict(found, effects)} {_legend()}",
                 Table(["", *effects, "held out"], body),
             ),

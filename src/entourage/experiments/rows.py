@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import multiprocessing
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +17,7 @@ from entourage.data.sets import Sets
 from entourage.errors import UserError, check_choice
 from entourage.report.page import make_folder, write_text
 from entourage.training.device import find_device
+from entourage.training.parallel import open_pool
 
 __all__ = ["MODES", "Job", "Options", "Row", "fingerprint", "keep_rows", "provenance"]
 
@@ -48,7 +47,7 @@ class Options:
         check_choice("mode", self.mode, MODES)
 
     def check(self, *, tasks: Sequence[str], models: Sequence[str], tunes: bool) -> None:
-        """See that the tasks and models asked for are there, and that there is something to tune."""
+        """Check that the tasks and models asked for are known, and that there is something to tune."""
         if self.tune and not tunes:
             raise UserError("There is nothing to tune here; --tune is for table1, table2 and sizes.")
         for task in self.tasks or []:
@@ -99,7 +98,7 @@ def keep_rows(
     """Run the jobs whose rows are not yet in ``folder``, and return the rows of all in their order.
 
     ``run(jobs, device)`` makes the rows of a batch of jobs: of one, unless ``batches`` says otherwise. With
-    several workers, batches run side by side in processes of one thread each. Rows are written as they come,
+    several workers, batches run in parallel, in processes of one thread each. Rows are written as they come,
     so that an interrupted run goes on where it was.
     """
     make_folder(folder)
@@ -109,11 +108,12 @@ def keep_rows(
     wanted = [[job] for job in jobs] if batches is None else batches
     missing = [left for batch in wanted if (left := [job for job in batch if job not in kept])]
     options.on_row(len(kept), len(jobs), missing[0][0].name if missing else "")
-    for batch, rows in _run_all(missing, run, options.device, options.workers):
-        for job, row in zip(batch, rows, strict=True):
-            known[job.key] = kept[job] = row
-        write_text(file, "".join(json.dumps(known[key]) + "\n" for key in sorted(known)))
-        options.on_row(len(kept), len(jobs), batch[-1].name)
+    with open_pool(_OnDevice(run, options.device), options.workers) as pool:
+        for batch, rows in pool.run(missing):
+            for job, row in zip(batch, rows, strict=True):
+                known[job.key] = kept[job] = row
+            write_text(file, "".join(json.dumps(known[key]) + "\n" for key in sorted(known)))
+            options.on_row(len(kept), len(jobs), batch[-1].name)
     return [kept[job] for job in jobs]
 
 
@@ -146,25 +146,15 @@ def provenance(job: Job, device: str) -> Row:
     }
 
 
-def _run_all(
-    batches: list[list[J]], run: Callable[[Sequence[J], str], list[Row]], device: str, workers: int
-) -> Iterator[tuple[list[J], list[Row]]]:
-    if workers == 1:
-        yield from ((batch, run(batch, device)) for batch in batches)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        running = {pool.submit(run, batch, device): batch for batch in batches}
-        try:
-            for done in as_completed(running):
-                yield running[done], done.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+@dataclass(frozen=True)
+class _OnDevice(Generic[J]):
+    """What a worker does with a batch of jobs."""
 
+    run: Callable[[Sequence[J], str], list[Row]]
+    device: str
 
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+    def __call__(self, batch: Sequence[J]) -> list[Row]:
+        return self.run(batch, self.device)
 
 
 def _read_rows(file: Path) -> dict[Key, Row]:

@@ -1,8 +1,8 @@
-"""San Francisco: which mode of travel was taken, of those that were open, with and without features.
+"""San Francisco: choices among the available modes of travel, with and without features.
 
-Without features a model is a function of the set of modes, of which there are few. The entropy of the choices given
-the set is then a floor: what the best such function has on the very trips it was fitted to. It is too low by what
-fitting so many frequencies gains, which Miller and Madow's correction adds back.
+Without features a model is a function of the choice set of modes, of which there are few. The entropy of the choices
+given the choice set is then a lower bound of the negative log-likelihood: what the best such function has on the trips
+it was fitted to. It is too low, since so many frequencies are fitted, which Miller and Madow's correction accounts for.
 """
 
 import functools
@@ -44,7 +44,7 @@ Floor: TypeAlias = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class TripJob(Job):
-    """One model on one fold of the trips, shuffled anew for every round of folds."""
+    """One model on one fold of the trips, reshuffled for every repetition of the folds."""
 
     data: str
     which: str
@@ -65,7 +65,7 @@ class TripJob(Job):
 
 
 def by_number(modes: int) -> dict[str, SetPredictor]:
-    """Return the models that know modes by their number alone."""
+    """Return the models of modes without features, which are known by their number alone."""
 
     def chooser(net: Net) -> SetPredictor:
         model: SetPredictor = DiscreteChooser(net, categories=[(0, modes)]).set_params(**BY_NUMBER)
@@ -82,7 +82,7 @@ def by_number(modes: int) -> dict[str, SetPredictor]:
 
 
 def by_features() -> dict[str, SetPredictor]:
-    """Return the models that see times, costs and who travels."""
+    """Return the models of modes with features: times, costs and who travels."""
     nets = {
         "linear utility": ContextFree(depth=0),
         "ContextFree": ContextFree(width=32),
@@ -145,7 +145,7 @@ def run_sf(folder: Path, options: Options) -> str:
 
 @functools.cache
 def _trips(data: str, task: str, which: str) -> tuple[Sets, Groups, int]:
-    """Return the trips, whose households must not be parted, and how many modes there are."""
+    """Return the trips, whose households must not be split, and how many modes there are."""
     if task.endswith("features"):
         trips = load_sf(data, which)
         return trips.sets, trips.household, 0
@@ -165,7 +165,7 @@ def _models(data: str, task: str, which: str) -> dict[str, SetPredictor]:
 
 
 def run_jobs(jobs: Sequence[TripJob], device: str) -> list[Row]:
-    """Fit a model to four folds and judge it by the fifth."""
+    """Fit a model to four folds and evaluate it on the fifth."""
     rows = []
     for job in jobs:
         sets, groups, _ = _trips(job.data, job.task, job.which)
@@ -177,7 +177,7 @@ def run_jobs(jobs: Sequence[TripJob], device: str) -> list[Row]:
             model.set_params(device=device, random_state=job.repetition)
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what the trips leave open
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of what is not identified
             model.fit(sets[train])
         seconds = round(time.perf_counter() - start, 2)
         count = _parameters(model.scorer_) if hasattr(model, "scorer_") else len(model.theta_)
@@ -258,10 +258,10 @@ def _on_floor(task: str, entropy: Floor, published: dict[str, float]) -> str:
     name = min(published, key=lambda key: published[key])
     where = "below" if published[name] < entropy[1] else "above"
     return (
-        f"{task}: the entropy of the choices given the set is {entropy[0]:.4f} on the trips themselves and "
-        f"{entropy[1]:.4f} with Miller and Madow's correction (standard error {entropy[2]:.4f}): about the least that "
-        f"a function of the set can be expected to have on such trips. The published {published[name]:.3f} ({name}), "
-        f"of another split, is {abs(published[name] - entropy[1]):.4f} {where} that."
+        f"{task}: the entropy of the choices given the choice set is {entropy[0]:.4f} on the trips themselves and "
+        f"{entropy[1]:.4f} with Miller and Madow's correction (standard error {entropy[2]:.4f}): about the lowest "
+        f"expected negative log-likelihood of any function of the choice set. The published {published[name]:.3f} "
+        f"({name}), of another split, is {abs(published[name] - entropy[1]):.4f} {where} that."
     )
 
 
@@ -270,7 +270,7 @@ def _about(claims: dict[str, Any], mode: str, rows: list[Row]) -> str:
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     return (
         f"Mean negative log-likelihood of held-out choices: {claims['folds']} folds, {rounds} "
-        f"time{'s' * (rounds != 1)} (--{mode}); with features, households are not parted; {machines}. Published "
+        f"time{'s' * (rounds != 1)} (--{mode}); with features, households are not split; {machines}. Published "
         "figures are about other splits."
     )
 
@@ -309,10 +309,10 @@ def _write_report(
     claims: dict[str, Any], mode: str, rows: list[Row], floors: dict[str, Floor], folder: Path
 ) -> None:
     caption = (
-        "Means over folds; dotted: published figures of other splits; grey: between the "
-        "entropy of the choices given the set and its corrected value, about the least a function of the set can have."
+        "Means over folds; dotted: published figures of other splits; grey: between the entropy of the choices given "
+        "the choice set and its corrected value, about the lowest expected of any function of the choice set."
     )
-    sections = [Section("All of them", pictures=[(folder / f"{NAME}.png", caption)])]
+    sections = [Section("All models", pictures=[(folder / f"{NAME}.png", caption)])]
     for task, about in claims["tasks"].items():
         published = about.get("published", {})
         own = _lines(rows, task, min(published.values()) if published else None)

@@ -74,7 +74,7 @@ def curves_of(rows: list[Row], sizes: list[int]) -> Curves:
 
 
 def below_context_free(claims: dict[str, Any], curves: Curves) -> list[str]:
-    """Say where a net that sees the context is not above every model that does not."""
+    """Say where a context-dependent net is not above every context-free model."""
     found = []
     for task, models in curves.items():
         free = [models[name] for name in claims["context_free"] if name in models]
@@ -96,7 +96,7 @@ def _verdict(claims: dict[str, Any], curves: Curves) -> str:
         return "Nothing to compare: only context-free models, or none of them, were run."
     found = below_context_free(claims, curves)
     if not found:
-        return "Every net that sees the context is above every context-free model at every size."
+        return "Every context-dependent net is above every context-free model at every size."
     return "Not above the best context-free model: " + "; ".join(found) + "."
 
 

@@ -13,7 +13,7 @@ from entourage.report.page import Cell, Section, Table, write_report, write_text
 from entourage.tasks.evaluate import evaluate_scores
 from entourage.tasks.ranking_metrics import METRICS
 
-__all__ = ["METRIC_NAMES", "entries", "run_table", "summarise"]
+__all__ = ["METRIC_NAMES", "entries", "run_table1", "summarise"]
 
 METRIC_NAMES = {
     "spearman": "Spearman",
@@ -22,7 +22,7 @@ METRIC_NAMES = {
 }
 
 
-def run_table(folder: Path, options: Options, *, name: str = "table1") -> str:
+def run_table1(folder: Path, options: Options, *, name: str = "table1") -> str:
     """Run what is missing, write rows, a Markdown table and a report into ``folder``; return the table."""
     jobs = list(model_jobs(read_claims(name), options, name=name, folder=str(folder)))
     rows = keep_rows(folder, jobs, run_jobs, options, batches_of(jobs, options))
@@ -33,7 +33,7 @@ def run_table(folder: Path, options: Options, *, name: str = "table1") -> str:
 
 
 def run_jobs(jobs: Sequence[ModelJob], device: str) -> list[Row]:
-    """Train and judge; everything that is needed to do it again goes into the rows."""
+    """Train and evaluate; everything that is needed to do it again goes into the rows."""
     rows = []
     for job, (model, row) in zip(jobs, fit_all(jobs, device), strict=True):
         sets = held_out_data(job)

@@ -1,4 +1,4 @@
-"""Table 2: photographs cut into regions, ranked by depth; Make3D as in the paper, KITTI and Middlebury as well."""
+"""Table 2: the regions of photographs ranked by depth; Make3D as in the paper, KITTI and Middlebury as well."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from entourage.data.photographs.photographs import Photograph, find_photographs
 from entourage.data.ranks import average_places
 from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.errors import DataError, UserError
-from entourage.estimators import SetEstimator
+from entourage.estimators import NetEstimator
 from entourage.estimators.baselines import MODELS
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
@@ -32,12 +32,12 @@ __all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", 
 
 NAME = "table2"
 METRIC_NAMES = {"spearman": "Spearman", "ranking_accuracy": "0/1-ranking accuracy"}
-BLOCKS = 3  # a drive is parted into so many stretches when settings are chosen within it
+BLOCKS = 3  # a drive is split into so many stretches when settings are chosen within it
 
 
 @dataclass(frozen=True)
 class Split:
-    """One way of parting photographs: which to learn from, which to judge by."""
+    """A split of photographs into training and test."""
 
     task: str
     fold: int
@@ -98,9 +98,9 @@ def run_table2(folder: Path, options: Options) -> str:
 
 
 def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split]:
-    """Part photographs: as they are distributed, else the largest drive against the rest and back, else by scene.
+    """Split photographs: as they are distributed, else the largest drive against the rest and back, else by scene.
 
-    Photographs of one group are never parted.
+    Photographs of one group are never separated.
     """
     kind = photographs[0].kind
     places = np.arange(len(photographs))
@@ -109,15 +109,15 @@ def splits_of(photographs: Sequence[Photograph], scene_folds: int) -> list[Split
         test = np.array([p.split == "test" for p in photographs])
         if not test.any() or test.all():
             raise DataError(
-                "Make3D comes as 400 photographs to learn from and 134 to judge by, told apart by folders whose "
-                "names begin with Train and Test; here all are in one. Keep the folders of the archives."
+                "Make3D comes as 400 training and 134 test photographs, in folders whose names begin with Train and "
+                "Test; here all are in one. Keep the folders of the archives."
             )
         return [_split("Make3D", 0, places, test)]
     names, counts = np.unique(groups, return_counts=True)
     if len(names) < 2:
         raise DataError(
             f"All {len(photographs)} photographs are of one drive or scene, {str(names[0])!r}: at least two are "
-            "needed, to learn from one and be judged by the other."
+            "needed, one to train on and one to test on."
         )
     if kind == "metres" and counts.max() > 1:
         drive = groups == names[counts.argmax()]
@@ -169,7 +169,7 @@ def _jobs(
 
 
 def _announce(options: Options, total: int, done: int) -> None:
-    options.on_row(done, total, "cutting and describing photographs")
+    options.on_row(done, total, "segmenting and describing photographs")
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +191,7 @@ def _load(data: str, regions: str, cache: str, workers: int, announce: Any) -> D
 
 
 def run_jobs(jobs: Sequence[DepthJob], device: str) -> list[Row]:
-    """Train on sub-rankings, judge on whole photographs; everything needed to do it again goes into the row."""
+    """Train on sub-rankings, evaluate on whole photographs; everything needed to do it again goes into the row."""
     return [_run(job, device) for job in jobs]
 
 
@@ -201,20 +201,18 @@ def _run(job: DepthJob, device: str) -> Row:
     train, test = data[np.array(job.train)], data[np.array(job.test)]
     model = MODELS[job.model](job.seed).set_params(**dict(job.settings))
     sets, groups = train.sets, _blocks(train.photographs)
-    if isinstance(model, SetEstimator):
+    if isinstance(model, NetEstimator):
         model.set_params(device=device)
     else:
         per_set = claims["subsets_per_set"]
         sets = sets.sample_subsets(claims["subset_size"], random_state=job.seed, per_set=per_set)
         groups = np.repeat(groups, per_set)
-    news: Row = {}
+    tuning_row: Row = {}
     if job.tuning is not None:
         trials, folds = job.tuning
         start = time.perf_counter()
         if len(set(groups.tolist())) < 2:
-            raise DataError(
-                "To choose settings, at least two photographs to learn from are needed; there is one."
-            )
+            raise DataError("To choose settings, at least two training photographs are needed; there is one.")
         study = f"{job.out}/studies/{job.task}-{job.model}-{job.repetition}.journal".replace(" ", "-")
         found = tune(
             model,
@@ -227,7 +225,7 @@ def _run(job: DepthJob, device: str) -> Row:
             random_state=job.seed,
         )
         model.set_params(**found.params)
-        news = {
+        tuning_row = {
             "tuned": found.params,
             "inner_score": found.score,
             "tuning_seconds": round(time.perf_counter() - start, 1),
@@ -237,7 +235,7 @@ def _run(job: DepthJob, device: str) -> Row:
     fitted = time.perf_counter()
     scores = model.predict_scores(test.sets)
     predicted = time.perf_counter()
-    judged = {name: metric_of_sets(METRICS[name], test.sets, scores) for name in METRIC_NAMES}
+    metrics = {name: metric_of_sets(METRICS[name], test.sets, scores) for name in METRIC_NAMES}
     _keep_scores(job, [p.name for p in test.photographs], test.sets.unpack(scores))
     return (
         provenance(job, device)
@@ -246,11 +244,11 @@ def _run(job: DepthJob, device: str) -> Row:
             "fit_seconds": round(fitted - start, 2),
             "predict_seconds": round(predicted - fitted, 3),
             "photographs": {
-                photo.name: {name: float(values[i]) for name, values in judged.items()}
+                photo.name: {name: float(values[i]) for name, values in metrics.items()}
                 for i, photo in enumerate(test.photographs)
             },
         }
-        | news
+        | tuning_row
     )
 
 
@@ -308,20 +306,20 @@ def summarise(
 def _about(photographs: Sequence[Photograph], options: Options) -> str:
     cut_how = {"grid": "a grid of 61 × 55 patches", "superpixels": "superpixels"}[options.regions]
     return (
-        f"{len(photographs)} photographs, each cut into {cut_how}. Learnt from sub-rankings, judged on all regions "
-        "with a reading; in brackets the 95 % bootstrap interval over photographs, taken as independent."
+        f"{len(photographs)} photographs, each segmented into {cut_how}. Trained on sub-rankings, evaluated on all "
+        "regions with a depth reading; in brackets the 95 % bootstrap interval over photographs, taken as independent."
     )
 
 
 def _describe(rows: Sequence[Row], task: str, options: Options) -> str:
     mine = [row for row in rows if row["task"] == task]
     tested = sorted({name for row in mine for name in row["photographs"]})
-    learnt = sorted({row["photographs_to_learn_from"] for row in mine})
+    trained_on = sorted({row["photographs_to_learn_from"] for row in mine})
     tuned = ", settings chosen by inner folds of these" if options.tune else ""
     machines = ", ".join(sorted({row["machine"] for row in mine}))
     seeds = len({row["seed"] for row in mine})
     return (
-        f"Learnt from {' or '.join(map(str, learnt))} photographs{tuned}; judged on {len(tested)}; "
+        f"Trained on {' or '.join(map(str, trained_on))} photographs{tuned}; evaluated on {len(tested)}; "
         f"{seeds} seed{'s' * (seeds != 1)} (--{options.mode}); {machines}."
     )
 
@@ -364,7 +362,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str]:
-    """Say how the best net that sees the context compares with the best model that doesn't."""
+    """Compare the best context-dependent net with the best context-free model."""
     lines = []
     for metric in claims["metrics"]:
         means = {}
@@ -372,11 +370,14 @@ def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str
             own = list(per_photograph(rows, task, model, metric).values())
             if own:
                 means[model] = float(np.mean(own))
-        seeing = {m: v for m, v in means.items() if m in claims["context"]}
-        blind = {m: v for m, v in means.items() if m not in claims["context"]}
-        if not seeing or not blind:
+        with_context = {m: v for m, v in means.items() if m in claims["context"]}
+        context_free = {m: v for m, v in means.items() if m not in claims["context"]}
+        if not with_context or not context_free:
             continue
-        first, second = max(seeing, key=seeing.__getitem__), max(blind, key=blind.__getitem__)
+        first, second = (
+            max(with_context, key=with_context.__getitem__),
+            max(context_free, key=context_free.__getitem__),
+        )
         differences = _paired(rows, task, metric, first, second)
         text = f"- {METRIC_NAMES[metric]}: {first} − {second} = {differences.mean():+.3f}"
         if len(differences) > 1:
@@ -387,7 +388,7 @@ def _verdict(claims: dict[str, Any], rows: Sequence[Row], task: str) -> list[str
 
 
 def _keep_scores(job: DepthJob, names: Sequence[str], scores: Sequence[NDArray[Any]]) -> None:
-    """Keep the scores of a net that sees the context, for the pictures."""
+    """Keep the scores of a context-dependent net, for the pictures."""
     if job.model in read_claims(NAME)["context"]:
         make_folder(Path(job.out) / "scores")
         named = {name: np.asarray(own, np.float32) for name, own in zip(names, scores, strict=True)}
@@ -401,7 +402,7 @@ def _scores_file(job: DepthJob) -> Path:
 def _draw(
     folder: Path, jobs: Sequence[DepthJob], rows: Sequence[Row], claims: dict[str, Any]
 ) -> list[tuple[Path, str]]:
-    """Draw the best, the middle and the worst photograph of each task, by the better net that sees the context."""
+    """Draw the best, the middle and the worst photograph of each task, by the better context-dependent net."""
     pictures = []
     for task in dict.fromkeys(job.task for job in jobs):
         accuracies = {
@@ -416,7 +417,7 @@ def _draw(
         for which, name in chosen.items():
             file = folder / f"{task}-{which}.png".replace(" ", "-")
             if any(draw_photograph(file, job, name) for job in mine):
-                text = f"{task}, {which} of {len(ordered)}: {name}. Yellow is near, blue far; white has no reading."
+                text = f"{task}, {which} of {len(ordered)}: {name}. Yellow: near, blue: far; white: no depth reading."
                 pictures.append((file, text))
     return pictures
 

@@ -1,17 +1,10 @@
 """Selection: models compared, tuned and cross-validated; the verdict on context."""
 
-from entourage.selection.comparison import (
-    KINDS,
-    Candidates,
-    Comparison,
-    compare,
-    default_candidates,
-    refit_chosen,
-    verdict,
-    warnings_of,
-)
+from entourage.selection.candidates import KINDS, Candidates, default_candidates
+from entourage.selection.comparison import Comparison, compare, refit_chosen
 from entourage.selection.cross_validation import CrossValidation, cross_validate
 from entourage.selection.tuning import Tuned, nested_cross_validation, tune
+from entourage.selection.verdict import verdict, warnings_of
 
 __all__ = [
     "KINDS",

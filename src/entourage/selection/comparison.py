@@ -1,46 +1,42 @@
-r"""Does context matter here, and how much? Models with and without it, cross-validated on the same sets.
+r"""Is there a context effect, and how large is it? Nested cross-validation of models with and without context.
 
-Each candidate is fitted and judged by cross-validation. In every outer fold the best context-free and
-the best context-dependent candidate are chosen by inner folds of the training part alone; the difference
-of the two on each set of the fold is the *context gain*. Its mean comes with a bootstrap interval and the
-p-value of a sign-flip test.
+In every outer fold the best context-free and the best context-dependent candidate are chosen by inner folds of the
+training sets alone. Their difference on each held-out set is the *context gain*. Its mean comes with a bootstrap
+confidence interval and the p-value of a sign-flip test.
 
-What the test assumes, and what it doesn't see:
+Assumptions and limits of the test:
 
 - The units (sets, or groups where they are given) are independent. Sets of one user, season or query are
   not: give ``groups``.
 - Per-set differences of one fold come from one pair of fitted models, of which one may be better by the
-  luck of its training, and models of different folds share most of their training data. Taken as
-  independent, the differences seem surer than they are. Interval and p-value are therefore widened as Nadeau
+  luck of its training, and models of different folds share most of their training data. If the differences were
+  treated as independent, their variance would be underestimated. Interval and p-value are therefore widened as Nadeau
   and Bengio (2003) propose: the variance of the mean is taken to be
   :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
   standard error half as large again. ``python -m benchmarks.calibration.verdict`` measures how often the verdict
   is wrong at these defaults.
-- A gain means that these models do better with context than those do without. Where the context-free
-  candidates are weaker for other reasons, a smaller net or another loss, context can seem to matter: a
+- A gain means that these context-dependent models are better than those context-free ones. Where the context-free
+  candidates are weaker for other reasons, a smaller net or another loss, that can be mistaken for a context effect: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
   context-dependent net needs a context-ablated control, :class:`~entourage.nets.context_ablated.Alone`: the same net
   with the same weights, in which all objects have the same fixed context. The default candidates include
   those controls.
-- Models that were still improving when their training ended differ by how fast they learn, which can look like
-  context; :attr:`Comparison.still_improving` names them, and :func:`verdict` says so.
+- Models that were still improving when their training ended differ by how fast they learn, which can be mistaken for
+  a context effect; :attr:`Comparison.still_improving` names them, and
+  :func:`~entourage.selection.verdict.warnings_of` says so.
 """
 
 import math
-import multiprocessing
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from entourage.data.encoder import TableColumns
 from entourage.data.resampling import (
@@ -51,7 +47,7 @@ from entourage.data.resampling import (
     widening_of,
 )
 from entourage.data.sets import AnySets, Sets, is_frame
-from entourage.errors import DataError, UserError, check_choice, check_number
+from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
 from entourage.selection.candidates import (
@@ -62,47 +58,23 @@ from entourage.selection.candidates import (
     missing_by_default,
     with_outside,
 )
+from entourage.selection.convergence import still_improving
+from entourage.selection.fold_fits import (
+    FitCandidate,
+    FoldFit,
+    FoldResult,
+    Key,
+    mean_over_folds,
+    seeded_clone,
+)
+from entourage.selection.verdict import LOWER_IS_BETTER, verdict, warnings_of
 from entourage.tasks import task_of
-from entourage.tasks.evaluate import metric_of_sets
+from entourage.training.parallel import open_pool
 
-__all__ = [
-    "KINDS",
-    "Candidates",
-    "Comparison",
-    "compare",
-    "default_candidates",
-    "refit_chosen",
-    "verdict",
-    "warnings_of",
-]
+__all__ = ["Comparison", "compare", "refit_chosen"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
-
-LOWER_IS_BETTER = ("ranking_loss",)
-LATE_FALL = (
-    0.06  # the share of a loss's fall in the last third of the steps from which a training was too short
-)
-
-_IN_WORDS = {  # what a metric is called in a sentence, and what a gain of it means
-    "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),
-    "ranking_loss": ("0/1-ranking loss", "of 100 pairs about {:.1f} fewer are ordered wrongly"),
-    "zero_one_accuracy": ("0/1-accuracy", "of 100 sets about {:.1f} more are ordered all rightly"),
-    "top1_accuracy": ("top-1 accuracy", "in about {:.1f} more of 100 sets the best object comes first"),
-    "spearman": ("Spearman correlation", ""),
-    "kendall_tau": ("Kendall's tau", ""),
-    "ndcg": ("NDCG", ""),
-    "ndcg@10": ("NDCG@10", ""),
-    "reciprocal_rank": ("reciprocal rank", ""),
-    "expected_reciprocal_rank": ("expected reciprocal rank", ""),
-    "average_precision": ("average precision", ""),
-    "accuracy": ("accuracy", "of 100 choices about {:.1f} more are foreseen"),
-    "log_likelihood": ("log-likelihood of a choice", ""),
-    "f1": ("F1", ""),
-    "subset_accuracy": ("subset accuracy", "of 100 subsets about {:.1f} more are all right"),
-    "hamming_accuracy": ("share of objects", "of 100 objects about {:.1f} more are rightly chosen or left"),
-    "informedness": ("informedness", ""),
-}
 
 
 def compare(
@@ -126,42 +98,43 @@ def compare(
     on_row: Callable[[dict[str, Any]], None] | None = None,
     **table: Unpack[TableColumns],
 ) -> "Comparison":
-    """Compare models with and without context on the same sets; :func:`verdict` says what came of it.
+    """Compare context-dependent with context-free models on the same sets.
 
-    Sets that rank no two objects differently say nothing of any model and are left out from the start; of choices,
-    those of one object, unless it could have been left, too (``outside``).
+    :func:`~entourage.selection.verdict.verdict` puts the result into a sentence. Sets that are not informative are left
+    out from the start: those that rank no two objects differently; of choices, those of one object, unless there is an
+    outside option.
 
     Parameters
     ----------
     sets : Sets with targets; or a frame, whose columns ``set_id``, ``target``, ``situation``, ... name, as for
         :meth:`entourage.Ranker.fit`; ``kind`` then says what the target is
     candidates : by name, an estimator and its kind, "context-free" or "context"; optional
-        By default :func:`default_candidates`. Every fit is of a clone with a seed of its own, drawn from
-        ``random_state``.
-    metrics : what to judge every candidate by, names from :data:`entourage.metrics.METRICS` or of the task
+        By default :func:`~entourage.selection.candidates.default_candidates`. Every fit is of a clone with a seed of
+        its own, drawn from ``random_state``.
+    metrics : metrics to report of every candidate, names from :data:`entourage.metrics.METRICS` or of the task
     metric : the one by which candidates are chosen and the context gain is measured; by default ranking_accuracy,
         for choices log_likelihood, for choices of some f1
     kind : what targets are, "rank", "choice" or "subset" (:data:`entourage.tasks.TASKS`)
-    outside : whether a set may end without a choice, for ``kind`` "choice". Each `DiscreteChooser` is given the option
-        of choosing nothing; candidates that can't have it are left out, and ``left_out`` of the result says so.
-        Metrics of rankings leave out the sets in which nothing was chosen.
-    folds : how many outer folds, each of which is judged by models that have not seen it
-    inner : by how many folds of the training part to choose; 1 for a single split, a fifth held out
-    groups : one label a set, or a column of a frame; sets of one label are never parted, and resampled together
-    level : of the test, and what the intervals leave out (0.05: intervals of 95 %)
-    resamples : how many, for the bootstrap and for the sign flips
+    outside : whether there is an outside option, for ``kind`` "choice": a set in which nothing was chosen. Each
+        `DiscreteChooser` is given that option; candidates that can't have it are left out, and ``left_out`` of the
+        result says so. Metrics of rankings leave out the sets in which nothing was chosen.
+    folds : number of outer folds; models are evaluated on the fold that they were not fitted to
+    inner : number of inner folds, by which candidates are chosen; 1 for a single split, a fifth held out
+    groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together
+    level : significance level of the test; intervals are of 1 − level (0.05: 95 %)
+    resamples : number of bootstrap samples and of random sign flips
     random_state : seeds the folds, the models and the resampling
-    workers : fits side by side, in processes of one thread each
+    workers : number of fits in parallel, in processes of one thread each
     steps, device : of the nets among the default candidates; those that are named keep their own
-    on_row : told of each fit as it ends: a row of the result, with the number of ``fits`` in all
+    on_row : called with each fit as it ends: a row of the result, with the number of ``fits`` in all
 
     Notes
     -----
-    The test is one-sided: the claim is that context helps. Models that use context and
+    The test is one-sided: the alternative hypothesis is that context helps. Context-dependent models that
     do *worse* are no evidence about context, only of too little data for them. The interval is
     two-sided, since it says how large the gain may be, either way; a p-value between half the level and
-    the level therefore goes with an interval that just reaches below 0. The module says what dependence
-    between folds does.
+    the level therefore goes with an interval that just reaches below 0. The module documentation says how dependence
+    between folds is accounted for.
 
     Examples
     --------
@@ -190,14 +163,14 @@ def compare(
     check_number("workers", workers, least=1, whole=True)
     if is_frame(sets):
         table.setdefault("target_kind", kind)
-    everything, _, groups = training_sets(task, sets, None, situation, groups=groups, table=table)
-    telling = np.flatnonzero(task.informative(everything))
-    if len(telling) == 0:
+    every_set, _, groups = training_sets(task, sets, None, situation, groups=groups, table=table)
+    informative = np.flatnonzero(task.informative(every_set))
+    if len(informative) == 0:
         raise DataError(
             f"A comparison needs {task.telling}; there are none. Check the targets, and which objects make a set."
         )
-    kept = everything[telling]
-    labels = None if groups is None else labels_of(groups, len(everything))[telling]
+    kept = every_set[informative]
+    labels = None if groups is None else labels_of(groups, len(every_set))[informative]
     if outside:
         _check_some_chosen(kept, labels)
     left_out: dict[str, str] = {}
@@ -208,57 +181,51 @@ def compare(
     if outside:
         candidates, unable = with_outside(candidates)
         left_out |= unable
-    rivals = {sight: [name for name, (_, its) in candidates.items() if its == sight] for sight in KINDS}
-    open_choices = [name for mine in rivals.values() if len(mine) > 1 for name in mine]
-    _check_enough(len(kept), labels, folds, inner if open_choices else None, level, task.telling)
+    rivals = {role: [name for name, (_, its) in candidates.items() if its == role] for role in KINDS}
+    to_choose_from = [name for mine in rivals.values() if len(mine) > 1 for name in mine]
+    _check_enough(len(kept), labels, folds, inner if to_choose_from else None, level, task.telling)
 
     outer = fold_indices(len(kept), folds, groups=labels, random_state=random_state)
     jobs = []
     for i, (train, test) in enumerate(outer):
-        jobs += [_Job(name, i, None, train, test) for name in candidates]
-        parts = _inner_folds(train, labels, inner, random_state + 1 + i) if open_choices else []
-        jobs += [_Job(name, i, j, *part) for name in open_choices for j, part in enumerate(parts)]
-    bench = _Bench(kept, dict(candidates), tuple(names), random_state, kind, outside)
-    judged: dict[tuple[str, int, int | None], _Judged] = {}
-    for job, outcome in _run(bench, jobs, workers):
-        judged[job.key] = outcome
-        if on_row is not None:
-            on_row(bench.row(job, outcome) | {"fits": len(jobs)})
+        jobs += [FoldFit(name, i, None, train, test) for name in candidates]
+        parts = _inner_folds(train, labels, inner, random_state + 1 + i) if to_choose_from else []
+        jobs += [FoldFit(name, i, j, *part) for name in to_choose_from for j, part in enumerate(parts)]
+    fit = FitCandidate(kept, dict(candidates), tuple(names), random_state, kind, outside)
+    results: dict[Key, FoldResult] = {}
+    with open_pool(fit, workers) as pool:
+        for job, result in pool.run(jobs):
+            results[job.key] = result
+            if on_row is not None:
+                on_row(fit.row(job, result) | {"fits": len(jobs)})
 
-    values = {name: {m: np.full(len(everything), np.nan) for m in names} for name in candidates}
-    differences = np.full(len(everything), np.nan)
-    chosen = []
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    chosen = [_choose(rivals, i, jobs, results, metric, sign) for i in range(folds)]
+    values = {name: {m: np.full(len(every_set), np.nan) for m in names} for name in candidates}
+    differences = np.full(len(every_set), np.nan)
     for i, (_, test) in enumerate(outer):
         for name in candidates:
             for m in names:
-                values[name][m][telling[test]] = judged[name, i, None].values[m]
-        inner_scores = {
-            name: sign * _mean([judged[job.key].values[metric] for job in jobs if job.is_inner(name, i)])
-            for name in open_choices
-        }
-        best = {}
-        for sight, mine in rivals.items():
-            best[sight] = max(mine, key=lambda name: inner_scores.get(name, 0.0))
-        chosen.append(best)
-        pair = [judged[best[sight], i, None].values[metric] for sight in ("context", "context-free")]
-        differences[telling[test]] = sign * (pair[0] - pair[1])
+                values[name][m][informative[test]] = results[name, i, None].values[m]
+        with_context, without = (results[chosen[i][role], i, None] for role in ("context", "context-free"))
+        differences[informative[test]] = sign * (with_context.values[metric] - without.values[metric])
 
     drawing: dict[str, Any] = {"resamples": resamples, "random_state": random_state}
 
     def interval(of: Floats) -> tuple[float, float]:
         return bootstrap_interval(of, groups, level=level, **drawing)
 
-    gain, widening = _mean([differences]), widening_of(folds)
+    gain, widening = mean_over_folds([differences]), widening_of(folds)
     low, high = interval(differences)
+    curves = {name: [results[job.key].curve for job in jobs if job.name == name] for name in candidates}
     return Comparison(
         metric=metric,
         target_kind=kind,
         outside=outside,
-        kinds={name: sight for name, (_, sight) in candidates.items()},
+        kinds={name: role for name, (_, role) in candidates.items()},
         left_out=left_out,
-        still_improving=_still_improving(jobs, judged),
-        means={name: {m: _mean([values[name][m]]) for m in names} for name in candidates},
+        still_improving=still_improving(curves),
+        means={name: {m: mean_over_folds([values[name][m]]) for m in names} for name in candidates},
         intervals={name: {m: interval(values[name][m]) for m in names} for name in candidates},
         chosen=chosen,
         gain=gain,
@@ -271,58 +238,10 @@ def compare(
         seconds=time.perf_counter() - begin,
         versions=_versions(),
         candidates=dict(candidates),
-        rows=[bench.row(job, judged[job.key]) for job in jobs],
+        rows=[fit.row(job, results[job.key]) for job in jobs],
         values=values,
         differences=differences,
     )
-
-
-def verdict(comparison: "Comparison") -> str:
-    """Say in one sentence whether there is a significant context effect, how large, and how sure that is.
-
-    Examples
-    --------
-    >>> from entourage.estimators.baselines import RandomRanker, RankSVM
-    >>> from entourage.data import Sets, make_hypervolume
-    >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
-    >>> candidates = {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}
-    >>> print(verdict(compare(sets, candidates)))
-    No significant context effect: B − A = ..., 95 % CI [...], p = 0.99..., n = 100 sets (0/1-ranking accuracy).
-    """
-    c = comparison
-    significant = c.p_value <= c.level
-    low, high = (_signed(end) for end in c.interval)
-    name, meaning = _IN_WORDS[c.metric]
-    p = "p < 0.001" if c.p_value < 0.001 else f"p = {c.p_value:.3f}"
-    with_context = _often([fold["context"] for fold in c.chosen])
-    without = _often([fold["context-free"] for fold in c.chosen])
-    n = f"n = {int((~np.isnan(c.differences)).sum()):,} sets"
-    if c.n_groups is not None:
-        n += f" in {c.n_groups:,} groups"
-    fewer = ", by which it is lower" if c.metric in LOWER_IS_BETTER else ""
-    closely = " (narrowly: the interval is two-sided, the test one-sided)" * (
-        significant and c.interval[0] <= 0
-    )
-    gained = f": {meaning.format(100 * c.gain)}" if significant and meaning else ""
-    return (
-        f"{'Significant' if significant else 'No significant'} context effect{closely}: {with_context} − {without} = "
-        f"{_signed(c.gain, plus=True)}, {100 * (1 - c.level):g} % CI [{low}, {high}], {p}, {n} ({name}{fewer}){gained}."
-    )
-
-
-def warnings_of(comparison: "Comparison") -> list[str]:
-    """Return what a reader of the verdict must know besides: candidates left out, training that was too short."""
-    told = [f"{name} was left out: {why}." for name, why in comparison.left_out.items()]
-    if comparison.still_improving:
-        names = list(comparison.still_improving)
-        who = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        verb = "was" if len(names) == 1 else "were"
-        steps = max(comparison.still_improving.values())
-        told.append(
-            f"{who} {verb} still improving when training ended ({steps:,} steps): a short training can look like "
-            "context; give more steps (--steps)."
-        )
-    return told
 
 
 def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredictor]:
@@ -343,36 +262,14 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
     fitted = {}
     for kind in KINDS:
         name = c.most_chosen(kind)
-        model = clone(c.candidates[name][0])
-        if "random_state" in model.get_params(deep=False):
-            place = list(c.candidates).index(name)
-            after_all_folds = c.settings["folds"]
-            model.set_params(random_state=_seed_of(c.settings["random_state"], place, after_all_folds, 0))
+        place, after_all_folds = list(c.candidates).index(name), c.settings["folds"]
+        model = seeded_clone(c.candidates[name][0], c.settings["random_state"], place, after_all_folds, 0)
         fitted[kind] = model.fit(Sets.of(sets))
     return fitted
 
 
-def _signed(value: float, *, plus: bool = False) -> str:
-    """Write three digits, with a minus sign that is one."""
-    return f"{value:{'+' if plus else ''}.3f}".replace("-", "−")
-
-
-def _mean(values: Sequence[Floats]) -> float:
-    together = np.concatenate(values)
-    return float("nan") if np.isnan(together).all() else float(np.nanmean(together))
-
-
-def _often(names: Sequence[str]) -> str:
-    """Name what was chosen most often, and how often where not always."""
-    name, times = Counter(names).most_common(1)[0]
-    return name if times == len(names) else f"{name} ({times} of {len(names)} folds)"
-
-
-# --- what is compared -------------------------------------------------------------------------------
-
-
 def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
-    """See that there is a choice in two sets, or groups, for the metrics that order the objects."""
+    """Check that there is a choice in two sets, or groups, for the metrics that order the objects."""
     some = np.logical_or.reduceat(sets.targets == 0, sets.offsets[:-1])
     came = int(some.sum()) if labels is None else len(np.unique(labels[some]))
     if came < 2:
@@ -384,11 +281,11 @@ def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
 
 
 def _check_enough(
-    n: int, labels: Index | None, folds: int, inner: int | None, level: float, telling: str
+    n: int, labels: Index | None, folds: int, inner: int | None, level: float, units: str
 ) -> None:
-    """See that every fold can be filled, and that the test can reach its level at all."""
+    """Check that every fold can be filled, and that the test can reach its level at all."""
     came = n if labels is None else len(np.unique(labels))
-    what = telling if labels is None else f"groups of {telling}"
+    what = units if labels is None else f"groups of {units}"
     parts = 0 if inner is None else 5 if inner == 1 else inner
     needed = folds
     while needed - math.ceil(needed / folds) < parts:  # what the smallest training part is left with
@@ -412,148 +309,26 @@ def _inner_folds(
 ) -> list[tuple[Index, Index]]:
     mine = None if labels is None else labels[train]
     parts = fold_indices(len(train), 5 if inner == 1 else inner, groups=mine, random_state=random_state)
-    return [(train[fit], train[judge]) for fit, judge in (parts[:1] if inner == 1 else parts)]
+    return [(train[fit], train[test]) for fit, test in (parts[:1] if inner == 1 else parts)]
 
 
-@dataclass(frozen=True)
-class _Job:
-    """One fit: which candidate, on which sets, judged by which others."""
+def _choose(
+    rivals: Mapping[str, Sequence[str]],
+    fold: int,
+    jobs: Sequence[FoldFit],
+    results: Mapping[Key, FoldResult],
+    metric: str,
+    sign: float,
+) -> dict[str, str]:
+    """Return the best candidate of either kind by the inner folds of an outer one; a single one needs none."""
 
-    name: str
-    fold: int
-    inner: int | None  # None for the fit on the whole training part
-    train: Index
-    test: Index
+    def inner_score(name: str) -> float:
+        mine = [results[job.key].values[metric] for job in jobs if job.is_inner(name, fold)]
+        return sign * mean_over_folds(mine)
 
-    @property
-    def key(self) -> tuple[str, int, int | None]:
-        return self.name, self.fold, self.inner
-
-    def is_inner(self, name: str, fold: int) -> bool:
-        return (self.name, self.fold) == (name, fold) and self.inner is not None
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What came of a fit: each metric of each set it was judged by."""
-
-    values: dict[str, Floats]
-    seconds: float
-    curve: Floats  # how a net learnt, see _learning_curve
-
-
-@dataclass(frozen=True)
-class _Bench:
-    """Everything a fit needs, sent to each worker once."""
-
-    sets: Sets
-    candidates: dict[str, tuple[SetPredictor, str]]
-    metrics: tuple[str, ...]
-    random_state: int
-    kind: str
-    outside: bool
-
-    def run(self, job: _Job) -> _Judged:
-        begin = time.perf_counter()
-        model = clone(self.candidates[job.name][0])
-        if "random_state" in model.get_params(deep=False):
-            model.set_params(random_state=self._seed(job))
-        try:
-            model.fit(self.sets[job.train])
-            test = self.sets[job.test]
-            scores = model.predict_scores(test)
-        except UserError as error:
-            raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
-        task = task_of(self.kind, outside=self.outside)
-        known = task.metrics | model.task.metrics  # its own first: a threshold counts
-        values = {name: metric_of_sets(known[name], test, scores) for name in self.metrics}
-        return _Judged(values, time.perf_counter() - begin, _learning_curve(model))
-
-    def row(self, job: _Job, outcome: _Judged) -> dict[str, Any]:
-        return {
-            "candidate": job.name,
-            "kind": self.candidates[job.name][1],
-            "fold": job.fold,
-            "inner": job.inner,
-            "learnt_from": len(job.train),
-            "judged_by": len(job.test),
-            "means": {name: _mean([values]) for name, values in outcome.values.items()},
-            "seconds": round(outcome.seconds, 3),
-        }
-
-    def _seed(self, job: _Job) -> int:
-        place = list(self.candidates).index(job.name)
-        return _seed_of(self.random_state, place, job.fold, 0 if job.inner is None else job.inner + 1)
-
-
-def _seed_of(*entropy: int) -> int:
-    """Draw a seed of its own for each fit, whichever worker does it and when."""
-    return int(np.random.default_rng(entropy).integers(2**31))
-
-
-def _learning_curve(model: SetPredictor) -> Floats:
-    """Return steps, training loss and score of the held-out sets, (evaluations, 3); none where nothing is held out."""
-    history = [row for row in getattr(model, "history_", []) if "score" in row]
-    return np.array([[row["step"], row["loss"], row["score"]] for row in history]).reshape(-1, 3)
-
-
-def _still_improving(
-    jobs: Sequence[_Job], judged: dict[tuple[str, int, int | None], _Judged]
-) -> dict[str, int]:
-    """Return the candidates that were still improving as their training ended, and after how many steps that was.
-
-    Both must hold: in two fifths of a candidate's fits, more than by chance, the best held-out score came in the last
-    third of the steps, so they don't overfit yet; and the training loss fell there by a share of its whole fall that
-    matters, and that is beyond noise: more than two standard errors over the fits. A held-out score alone is too
-    noisy, since small data hold out a handful of sets.
-    """
-    found = {}
-    for name in dict.fromkeys(job.name for job in jobs):
-        curves = [judged[job.key].curve for job in jobs if job.name == name]
-        curves = [curve for curve in curves if len(curve) >= 6]
-        if len(curves) < 2:
-            continue
-        late, falls = [], []
-        for steps, losses, scores in (curve.T for curve in curves):
-            part = steps / steps[-1]
-            late.append(part[scores.argmax()] > 2 / 3)
-            before, after = losses[(part > 1 / 2) & (part <= 2 / 3)], losses[part > 5 / 6]
-            whole = losses[0] - after.mean()
-            falls.append((before.mean() - after.mean()) / whole if len(before) and whole > 0 else 0.0)
-        error = float(np.std(falls, ddof=1)) / math.sqrt(len(falls))
-        if np.mean(late) >= 0.4 and np.mean(falls) > max(2 * error, LATE_FALL):
-            found[name] = int(max(curve[-1, 0] for curve in curves))
-    return found
-
-
-def _run(bench: _Bench, jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, _Judged]]:
-    if workers == 1:
-        yield from ((job, bench.run(job)) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker, initargs=(bench,)
-    ) as pool:
-        try:
-            futures = {pool.submit(_run_in_worker, job): job for job in jobs}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-_worker: _Bench | None = None
-
-
-def _start_worker(bench: _Bench) -> None:
-    global _worker
-    torch.set_num_threads(1)
-    _worker = bench
-
-
-def _run_in_worker(job: _Job) -> _Judged:
-    return _worker.run(job)  # type: ignore[union-attr]
+    return {
+        role: max(names, key=inner_score) if len(names) > 1 else names[0] for role, names in rivals.items()
+    }
 
 
 def _versions() -> dict[str, str]:
@@ -566,27 +341,24 @@ def _versions() -> dict[str, str]:
     return found
 
 
-# --- the result -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` found; :func:`verdict` puts it into a sentence."""
+    """The result of :func:`compare`; :func:`~entourage.selection.verdict.verdict` puts it into a sentence."""
 
-    metric: str  # by which was chosen, and of which the gain is
+    metric: str  # by which candidates were chosen and the gain is measured
     target_kind: str  # what targets are: "rank", "relevance", "choice" or "subset"
-    outside: bool  # whether a set might end without a choice
+    outside: bool  # whether there is an outside option
     kinds: dict[str, str]  # of each candidate, by name
     left_out: dict[str, str]  # candidates that could not take part, and why
     still_improving: dict[str, int]  # candidates whose training was too short, and of how many steps it was
     means: dict[str, dict[str, float]]  # by candidate, then by metric
     intervals: dict[str, dict[str, tuple[float, float]]]
     chosen: list[dict[str, str]]  # for each outer fold the best of either kind, by its inner folds
-    gain: float  # mean per-set difference of those two; positive where context is worth something
+    gain: float  # mean per-set difference of those two; positive where the context-dependent one is better
     interval: tuple[float, float]
     p_value: float  # one-sided
     level: float
-    n_sets: int  # that say anything, such as rank two objects differently; the others took no part
+    n_sets: int  # that are informative, such as rank two objects differently; the others took no part
     n_groups: int | None
     settings: dict[str, Any]
     seconds: float
@@ -594,7 +366,7 @@ class Comparison:
     candidates: dict[str, tuple[SetPredictor, str]] = field(repr=False)  # by name, as they were compared
     rows: list[dict[str, Any]] = field(repr=False)  # one a fit
     values: dict[str, dict[str, Floats]] = field(repr=False)  # of each set, NaN where undefined
-    differences: Floats = field(repr=False)  # what context is worth on each set, NaN where undefined
+    differences: Floats = field(repr=False)  # the context gain on each set, NaN where undefined
 
     @property
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Cross-validation of whole sets, and of whole groups of them: no row of a set is ever learnt from and judged by."""
+"""Cross-validation of whole sets, and of whole groups of them: no set is split between training and test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ __all__ = ["CrossValidation", "cross_validate"]
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What :func:`cross_validate` found.
+    """The result of :func:`cross_validate`.
 
     Attributes
     ----------
-    means : of each metric, over all sets in which it means something
+    means : of each metric, over all sets for which it is defined
     folds : of each metric, its mean on each fold
-    values : of each metric, its value on each set by the model that had not seen it; NaN where it means nothing. Sets
-        of weight 0 are left out
+    values : of each metric, its value on each set by the model that was not fitted to it; NaN where it is not defined.
+        Sets of weight 0 are left out
     fold_of : the fold of each of these sets
     """
 
@@ -50,16 +50,16 @@ def cross_validate(
     random_state: int = 0,
     **table: Unpack[TableColumns],
 ) -> CrossValidation:
-    """Fit clones of a model to all folds but one, and judge each by the one that is left.
+    """Fit clones of a model to all folds but one, and evaluate each on the held-out fold.
 
     Parameters
     ----------
     model : any estimator, baseline or choice model; stays as it is
     X, y, situation, sample_weight, table : see :meth:`entourage.Ranker.fit`; a frame with set_id=, target=, ... will do
-    folds : how many
+    folds : number of folds
     metrics : names; by default all that the task has
     groups : one label a set, or a column of a frame; sets of one label are in the same fold
-    random_state : parts the sets
+    random_state : seeds the folds
 
     Examples
     --------

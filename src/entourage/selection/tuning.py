@@ -1,22 +1,18 @@
-"""Search for settings: Optuna over a declared space, chosen on inner folds, judged on outer ones.
+"""Search for settings: Optuna over a declared space, chosen on inner folds, evaluated on outer ones.
 
 Needs the extra ``[tune]``. A study is a journal on disk to which every trial is appended as it goes. A search
 that is killed goes on from there: with one worker, to the same end as if it had never been interrupted.
 """
 
 import contextlib
-import hashlib
-import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
@@ -24,28 +20,23 @@ from sklearn.base import clone
 
 from entourage.data.encoder import TableColumns
 from entourage.data.resampling import fold_indices
-from entourage.data.sets import AnySets, Sets
-from entourage.errors import DataError, ParameterError, TrainingError, UserError, check_choice, check_number
-from entourage.estimators import SetEstimator
+from entourage.data.sets import AnySets
+from entourage.errors import TrainingError, check_choice, check_number
+from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
 from entourage.nets import FATE
-from entourage.selection.spaces import Space, check_space, distribution, present_choice, settings_of, space_of
+from entourage.selection.objective import Objective, defined_mean, inner_folds
+from entourage.selection.spaces import Space, check_space, present_choice, settings_of, space_of
+from entourage.selection.study import Search, is_finished, load_optuna, open_study
 from entourage.tasks.evaluate import metric_of_sets
 
-__all__ = [
-    "Outer",
-    "Tuned",
-    "nested_cross_validation",
-    "tune",
-]
-
-STARTUP = 8  # trials at random before the search learns from them, and before it gives up on any
+__all__ = ["OuterFold", "Tuned", "nested_cross_validation", "tune"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tuned:
-    """What a search found."""
+    """The result of a search."""
 
     params: dict[str, Any]  # for model.set_params
     score: float  # the mean over the inner folds
@@ -71,29 +62,28 @@ def tune(
     progress: bool = False,
     **table: Unpack[TableColumns],
 ) -> Tuned:
-    """Search for the settings of ``model`` that do best on inner folds; ``model`` stays as it is.
+    """Search for the settings of ``model`` with the best mean score over inner folds; ``model`` stays as it is.
 
-    The first trial is the model as it came, so that a search never ends with worse. A trial that is behind
-    the median of the others at the same point is given up (pruned). A net is watched while it learns, and by
-    what it watches itself, the task's criterion: for rankings 0/1-ranking accuracy, for choices the log-likelihood,
-    also where ``metric`` is another.
+    The first trial is the model as it came, so that a search never ends with worse. A trial that is below
+    the median of the others at the same point is pruned. Nets are pruned while they train, by the criterion of their
+    early stopping: for rankings 0/1-ranking accuracy, for choices the log-likelihood, also where ``metric`` is another.
 
     Parameters
     ----------
-    model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets that end without a choice
+    model : a Ranker, a chooser or a baseline; a DiscreteChooser(outside=True) takes sets in which nothing was chosen
     X, y, situation, table : see :meth:`entourage.Ranker.fit`; a frame with set_id=, target=, ... will do
     space : what to search; by default :func:`space_of` the model
-    trials : how many settings to try, those of earlier runs of the same study included
-    seconds : stop asking for new trials after so long
-    folds : how many inner folds; 1 for a single split, in which a fifth is held out
+    trials : number of settings to try, those of earlier runs of the same study included
+    seconds : begin no new trial after so long
+    folds : number of inner folds; 1 for a single split, in which a fifth is held out
     groups : one label a set, or a column of a frame; sets of one label are in the same fold
     metric : any of the task's metrics (for rankings :data:`entourage.metrics.METRICS`), higher is better; by default
         0/1-ranking accuracy, for choices of one the log-likelihood, for choices of some F1
     study : a journal file; where it holds a search of the same data and settings, that goes on
     name : of the study within the journal, which can hold several
-    workers : trials side by side, in processes of one thread each; several workers are not reproducible
+    workers : number of trials in parallel, in processes of one thread each; several workers are not reproducible
     random_state : seeds the search and the folds
-    progress : whether to show a bar
+    progress : whether to show a progress bar
 
     Examples
     --------
@@ -104,7 +94,7 @@ def tune(
     >>> list(found.params), len(found.trials)
     (['C'], 3)
     """
-    optuna = _optuna()
+    load_optuna()  # says what is missing before any long work
     check_number("trials", trials, least=1, whole=True)
     check_number("workers", workers, least=1, whole=True)
     metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
@@ -112,30 +102,31 @@ def tune(
         model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
     )
     default_net: dict[str, Any] = {}
-    if isinstance(model, SetEstimator) and model.net is None:
+    if isinstance(model, NetEstimator) and model.net is None:
         default_net = {"net": FATE()}  # what None means: its parameters need something to belong to
         model = clone(model).set_params(**default_net)
     space = space_of(model) if space is None else space
     check_space(model, space)
-    parts = _inner_folds(sets, folds, groups, random_state)
-    objective = _Objective(clone(model), sets, parts, metric)
+    objective = Objective(clone(model), sets, inner_folds(sets, folds, groups, random_state), metric)
     if not space:
-        return Tuned({}, objective({}, lambda step, score: None), [])
-    found = _open(study, name, _identity(objective, space, random_state), random_state)
-    search = _Search(found, space, objective, random_state)
-    if not found.get_trials(deepcopy=False):
-        search.begin_with(present_choice(model, space))
+        return Tuned({}, objective({}, lambda number, score: None), [])
+    opened = open_study(study, name, objective, space, random_state)
+    search = Search(opened, space, objective, random_state)
+    as_it_came = present_choice(model, space)
+    if as_it_came is not None and not opened.get_trials(deepcopy=False):
+        opened.enqueue_trial(as_it_came)
     begin = time.monotonic()
-    with _bar(trials, progress) as show:
-        show(search.done(), search.best())
-        for _ in search.go(trials, workers, None if study is None else Path(study)):
-            show(search.done(), search.best())
+    with _progress_bar(trials, progress) as show:
+        show(search.n_finished(), search.best_score())
+        for _ in search.run(trials, workers, None if study is None else Path(study)):
+            show(search.n_finished(), search.best_score())
             search.closed = seconds is not None and time.monotonic() - begin > seconds
-    finished = found.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
-    if not finished:
-        errors = {t.user_attrs["error"] for t in found.get_trials(deepcopy=False) if "error" in t.user_attrs}
+    finished = [t for t in opened.get_trials(deepcopy=False) if is_finished(t)]
+    complete = [t for t in finished if t.state.name == "COMPLETE"]
+    if not complete:
+        errors = {t.user_attrs["error"] for t in finished if "error" in t.user_attrs}
         raise TrainingError(f"No trial came to an end: {'; '.join(sorted(errors)) or 'there was no time'}.")
-    best = max(finished, key=lambda t: (t.value, -t.number))
+    best = max(complete, key=lambda t: (t.value, -t.number))
     rows = [
         {
             "number": t.number,
@@ -144,15 +135,14 @@ def tune(
             "score": t.value,
             "seconds": None if t.duration is None else round(t.duration.total_seconds(), 2),
         }
-        for t in found.get_trials(deepcopy=False)
-        if _counts(t)
+        for t in finished
     ]
     return Tuned(default_net | settings_of(space, best.params), best.value, rows)
 
 
-@dataclass
-class Outer:
-    """An outer fold: what was chosen without it, and what that is worth on it."""
+@dataclass(frozen=True)
+class OuterFold:
+    """An outer fold: the settings chosen without it, and their score on it."""
 
     params: dict[str, Any]
     inner_score: float
@@ -175,12 +165,12 @@ def nested_cross_validation(
     name: str = "study",
     study: str | os.PathLike[str] | None = None,
     **search: Any,
-) -> list[Outer]:
-    """Judge ``model`` *with* its tuning: settings are chosen on inner folds, outer folds report.
+) -> list[OuterFold]:
+    """Evaluate ``model`` *with* its tuning: settings are chosen on inner folds and evaluated on outer ones.
 
-    No outer fold is seen by the search that it judges, and no group is parted. All searches are kept in one
-    journal, ``study``: what was tried is not tried again. Other arguments are those of :func:`tune`, to be
-    spent in each outer fold.
+    No search sees the outer fold that it is evaluated on, and no group is split. All searches are kept in one
+    journal, ``study``: what was tried is not tried again. Other arguments are those of :func:`tune`, for the search
+    of each outer fold.
 
     Examples
     --------
@@ -213,291 +203,21 @@ def nested_cross_validation(
             name=f"{name}, outer fold {i + 1}",
             **search,
         )
-        best = clone(model).set_params(**found.params)
-        _fit(best, sets[train])
+        best: Any = clone(model).set_params(**found.params)
+        best.fit(sets[train])
         values = metric_of_sets(best.task.metrics[metric], sets[test], best.predict_scores(sets[test]))
-        results.append(Outer(found.params, found.score, _mean(values), test, values))
+        results.append(OuterFold(found.params, found.score, defined_mean(values), test, values))
     return results
 
 
-# --- the objective ----------------------------------------------------------------------------------
-
-
-@dataclass
-class _Objective:
-    """The mean score over the inner folds, told of its progress so that it can be given up.
-
-    All that is told of a trial is of one measure, so that it can be compared with other trials and with itself: the
-    criterion where the model reports it while it learns, else the metric of the search.
-    """
-
-    model: SetPredictor
-    sets: Sets
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-    metric: str
-
-    def __call__(self, params: Mapping[str, Any], report: Callable[[int, float], None]) -> float:
-        scores: list[float] = []
-        told: list[float] = []  # of the folds that are done
-        for i, (train, test) in enumerate(self.parts):
-            model = clone(self.model).set_params(**params)
-            looks = iter(range(i * 1000, i * 1000 + 999))
-
-            def look(
-                score: float, looks: Iterator[int] = looks, earlier: tuple[float, ...] = tuple(told)
-            ) -> None:
-                report(next(looks), float(np.mean([*earlier, score])))
-
-            _fit(model, self.sets[train], look if self.watched else None)
-            given = self.sets[test]
-            predicted = model.predict_scores(given)
-            scores.append(_mean(metric_of_sets(model.task.metrics[self.metric], given, predicted)))
-            told.append(
-                _mean(metric_of_sets(model.task.criterion, given, predicted)) if self.watched else scores[-1]
-            )
-            report(i * 1000 + 999, float(np.mean(told)))
-        return float(np.mean(scores))
-
-    @property
-    def watched(self) -> bool:
-        """Whether the model reports its criterion while it learns."""
-        return isinstance(self.model, SetEstimator) and bool(self.model.validation)
-
-
-def _fit(model: SetPredictor, sets: Sets, look: Callable[[float], None] | None = None) -> None:
-    if isinstance(model, SetEstimator):
-        model.fit(sets, on_evaluation=look)
-    else:
-        model.fit(sets)
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    if np.isnan(values).all():
-        raise DataError("A fold holds no set for which the metric means anything; take fewer folds.")
-    return float(np.nanmean(values))
-
-
-def _inner_folds(
-    sets: Sets, folds: int, groups: ArrayLike | None, seed: int
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    check_number("folds", folds, least=1, whole=True)
-    if folds > 1:
-        return fold_indices(len(sets), folds, groups=groups, random_state=seed)
-    return fold_indices(len(sets), 5, groups=groups, random_state=seed)[:1]
-
-
-# --- the search -------------------------------------------------------------------------------------
-
-
-class _Search:
-    """Asks Optuna for settings, has them tried here or by workers, and tells it what came of it."""
-
-    def __init__(self, study: Any, space: Space, objective: _Objective, seed: int) -> None:
-        self.study, self.space, self.objective, self.seed = study, space, objective, seed
-        self.distributions = {key: distribution(what) for key, what in space.items()}
-        self.closed = False  # whether to ask for no more
-
-    def begin_with(self, params: dict[str, Any] | None) -> None:
-        """Put the settings of the model as it came first."""
-        if params is not None:
-            self.study.enqueue_trial(params)
-
-    def best(self) -> float | None:
-        """Return the best score so far."""
-        values = [t.value for t in self.study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
-        return max(values) if values else None
-
-    def go(self, trials: int, workers: int, journal: Path | None) -> Iterator[None]:
-        """Run until there are so many trials, or until closed; yields whenever one is done."""
-        if workers == 1:
-            while not self.closed and self.done() < trials:
-                trial = self._ask(self.done())
-                self._tell(trial, _try(self.objective, self.space, trial))
-                yield
-            return
-        with contextlib.ExitStack() as stack:
-            if journal is None:
-                raise ParameterError("Several workers need a study on disk to meet in: give study=PATH.")
-            pool = stack.enter_context(
-                ProcessPoolExecutor(
-                    workers,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_start_worker,
-                    initargs=(journal, self.study.study_name, self.objective, self.space),
-                )
-            )
-            running: dict[Future[tuple[str, Any]], Any] = {}
-            try:
-                while running or (not self.closed and self.done() < trials):
-                    while not self.closed and len(running) < workers and self.done() + len(running) < trials:
-                        trial = self._ask(self.done() + len(running))
-                        running[pool.submit(_try_in_worker, trial._trial_id)] = trial
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        self._tell(running.pop(future), future.result())
-                        yield
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def done(self) -> int:
-        """Count the trials that were tried to their end."""
-        return sum(_counts(t) for t in self.study.get_trials(deepcopy=False))
-
-    def _ask(self, number: int) -> Any:
-        """Ask for the next settings, by a sampler seeded for this place in the search."""
-        optuna = _optuna()
-        seed = int(np.random.default_rng([self.seed, number]).integers(2**31))
-        self.study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
-        return self.study.ask(self.distributions)
-
-    def _tell(self, trial: Any, outcome: tuple[str, Any]) -> None:
-        states = _optuna().trial.TrialState
-        kind, value = outcome
-        if kind == "score":
-            self.study.tell(trial, value)
-        elif kind == "pruned":
-            self.study.tell(trial, state=states.PRUNED)
-        else:
-            trial.set_user_attr("error", value)
-            self.study.tell(trial, state=states.FAIL)
-
-
-def _try(objective: _Objective, space: Space, trial: Any) -> tuple[str, Any]:
-    """Try the settings of a trial: a score, given up, or an error."""
-    optuna = _optuna()
-
-    def report(step: int, score: float) -> None:
-        trial.report(score, step)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-
-    try:
-        return "score", objective(settings_of(space, trial.params), report)
-    except optuna.TrialPruned:
-        return "pruned", None
-    except (TrainingError, ParameterError) as error:  # these settings can't be trained; others may
-        return "error", str(error)
-
-
-_worker: tuple[Any, _Objective, Space] | None = None
-
-
-def _start_worker(journal: Path, name: str, objective: _Objective, space: Space) -> None:
-    global _worker
-    torch.set_num_threads(1)
-    optuna = _optuna()
-    _worker = (
-        optuna.load_study(study_name=name, storage=_storage(journal), pruner=_pruner()),
-        objective,
-        space,
-    )
-
-
-def _try_in_worker(trial_id: int) -> tuple[str, Any]:
-    study, objective, space = _worker  # type: ignore[misc]
-    return _try(objective, space, _optuna().trial.Trial(study, trial_id))
-
-
-# --- the study --------------------------------------------------------------------------------------
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise UserError("Tuning needs Optuna: run pip install 'entourage[tune]'.") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
-def _storage(journal: Path) -> Any:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    return JournalStorage(JournalFileBackend(str(journal)))
-
-
-def _pruner() -> Any:
-    return _optuna().pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=9)
-
-
-def _open(journal: str | os.PathLike[str] | None, name: str, identity: str, seed: int) -> Any:
-    """Open or begin a study; trials that were running when it was killed are put aside, to be run again."""
-    optuna = _optuna()
-    storage = None
-    if journal is not None:
-        path = Path(journal)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _drop_broken_end(path)
-            storage = _storage(path)
-            optuna.study.get_all_study_names(storage)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{path} can't be used as a study: {error}. Move it or name another file."
-            ) from error
-    study = optuna.create_study(
-        study_name=name, storage=storage, direction="maximize", pruner=_pruner(), load_if_exists=True
-    )
-    known = study.user_attrs.get("identity")
-    if known is None:
-        study.set_user_attr("identity", identity)
-    elif known != identity:
-        raise UserError(
-            f"{journal} holds a search of that name on other data, with another space or other folds. "
-            "Name another file."
-        )
-    for trial in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    return study
-
-
-def _drop_broken_end(path: Path) -> None:
-    """Cut off a last line that was half written when the search was killed."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        content = file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            file.truncate(whole)
-
-
-def _counts(trial: Any) -> bool:
-    """Whether a trial was tried to its end: those that were killed are tried again."""
-    return trial.state.name in ("COMPLETE", "PRUNED") or "error" in trial.user_attrs
-
-
-def _identity(objective: _Objective, space: Space, seed: int) -> str:
-    """Tell this search from any other."""
-    digest = hashlib.sha256()
-    sets = objective.sets
-    for array in (
-        sets.objects,
-        sets.offsets,
-        sets.targets,
-        sets.situation,
-        *(test for _, test in objective.parts),
-    ):
-        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-    model = clone(objective.model)
-    if "device" in model.get_params():
-        model.set_params(device="auto", verbose=False)  # where it runs and what it shows is no part of it
-    digest.update(repr((model, sorted(space.items(), key=str), objective.metric, seed)).encode())
-    task = objective.model.task
-    if objective.watched and task.metrics[objective.metric] is not task.criterion:
-        digest.update(b"pruned by the criterion")  # studies of earlier versions mixed it with the metric
-    return digest.hexdigest()
-
-
 @contextlib.contextmanager
-def _bar(trials: int, visible: bool) -> Iterator[Callable[[int, float | None], None]]:
+def _progress_bar(trials: int, visible: bool) -> Iterator[Callable[[int, float | None], None]]:
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
         bar = progress.add_task("tuning", total=trials)
 
         def show(done: int, best: float | None) -> None:
-            news = "tuning" if best is None else f"tuning, best {best:.4f}"
-            progress.update(bar, completed=done, description=news)
+            description = "tuning" if best is None else f"tuning, best {best:.4f}"
+            progress.update(bar, completed=done, description=description)
 
         yield show

@@ -2,7 +2,8 @@
 
 What is done with each job is one picklable callable, sent to every worker once, with all that it carries (data,
 candidates, settings). Jobs and results are small. A worker is a fresh process of one thread: several threads a
-worker were seen to be 50 times slower than one.
+worker were seen to be 50 times slower than one. A cluster subclasses :class:`Pool` and implements ``submit`` and
+``close``.
 """
 
 from abc import ABC, abstractmethod
@@ -16,18 +17,20 @@ import torch
 
 from entourage.errors import check_number
 
-__all__ = ["Pool", "first_done", "map_in_order", "open_pool"]
+__all__ = ["Future", "Pool", "first_done", "map_in_order", "open_pool"]
 
 J = TypeVar("J")
 R = TypeVar("R")
 
 
 class Pool(ABC, Generic[J, R]):
-    """Runs ``work(job)`` for jobs that are handed in; used as a context, left by an error it drops what waits.
+    """Runs ``work(job)`` for every job that is submitted; a context manager.
+
+    Left by an error, it cancels the jobs that have not begun. When it is left, no job runs any more.
 
     Parameters
     ----------
-    work : what to do with a job; what it raises comes out of the job's future
+    work : what to do with a job; the future of a job has its result, or raises what it raised
     workers : how many jobs run at a time
     """
 
@@ -36,14 +39,14 @@ class Pool(ABC, Generic[J, R]):
 
     @abstractmethod
     def submit(self, job: J) -> "Future[R]":
-        """Hand in a job."""
+        """Submit a job; return the future of its result."""
 
     @abstractmethod
     def close(self, *, cancel: bool) -> None:
-        """Wait for what runs; with ``cancel``, jobs that wait are dropped."""
+        """Wait for the jobs that run; with ``cancel``, those that have not begun are dropped."""
 
     def run(self, jobs: Sequence[J]) -> Iterator[tuple[J, R]]:
-        """Run all jobs; yields each with its result as it is done."""
+        """Run all jobs; yield each with its result as soon as it is done. The first error is raised here."""
         futures = {self.submit(job): job for job in jobs}
         for future in as_completed(futures):
             yield futures[future], future.result()
@@ -62,14 +65,17 @@ class _Here(Pool[J, R]):
 
     def submit(self, job: J) -> "Future[R]":
         future: Future[R] = Future()
-        future.set_result(self.work(job))
+        try:
+            future.set_result(self.work(job))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
     def close(self, *, cancel: bool) -> None:
-        """Nothing runs."""
+        """Nothing runs between two calls."""
 
     def run(self, jobs: Sequence[J]) -> Iterator[tuple[J, R]]:
-        yield from ((job, self.work(job)) for job in jobs)
+        yield from ((job, self.work(job)) for job in jobs)  # each begins when the one before was taken
 
 
 class _Processes(Pool[J, R]):
@@ -89,7 +95,7 @@ class _Processes(Pool[J, R]):
 
 
 def open_pool(work: Callable[[J], R], workers: int = 1) -> Pool[J, R]:
-    """Return a pool of so many workers; one is this process itself.
+    """Open a pool of so many workers; a single one is this process itself, with its threads.
 
     Examples
     --------
@@ -102,17 +108,23 @@ def open_pool(work: Callable[[J], R], workers: int = 1) -> Pool[J, R]:
 
 
 def map_in_order(work: Callable[[J], R], jobs: Sequence[J], *, workers: int = 1) -> Iterator[R]:
-    """Run all jobs; yields their results in the order of the jobs."""
+    """Run all jobs, with at most so many workers; yield their results in the order of the jobs.
+
+    Examples
+    --------
+    >>> list(map_in_order(abs, [-2, 1, -3]))
+    [2, 1, 3]
+    """
     with open_pool(work, min(workers, max(1, len(jobs)))) as pool:
         if pool.workers == 1:
-            yield from map(work, jobs)
-            return
-        for future in [pool.submit(job) for job in jobs]:
-            yield future.result()
+            yield from (result for _, result in pool.run(jobs))
+        else:
+            for future in [pool.submit(job) for job in jobs]:
+                yield future.result()
 
 
 def first_done(running: dict["Future[R]", Any]) -> "list[Future[R]]":
-    """Wait until some of the futures are done, and return them in the order in which they were handed in."""
+    """Wait until at least one of the futures is done; return those that are, in the order they were submitted."""
     done = wait(running, return_when=FIRST_COMPLETED).done
     return [future for future in running if future in done]
 

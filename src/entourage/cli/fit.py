@@ -1,0 +1,169 @@
+"""The command ``entourage fit``: learn from a table and write a model file."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from entourage.cli.options import (
+    AsJson,
+    Decimal,
+    Device,
+    Encoding,
+    Feature,
+    Ignore,
+    Missing,
+    ModelOut,
+    Outside,
+    Seed,
+    Sep,
+    SetId,
+    Situation,
+    Steps,
+    TablePath,
+    Target,
+    TargetKind,
+    csv_options,
+    estimator_settings,
+    outside_settings,
+    read_training_table,
+)
+from entourage.errors import UserError, check_choice
+from entourage.files import check_output
+
+__all__ = ["fit"]
+
+
+def fit(
+    table: TablePath,
+    set_id: SetId,
+    target: Target,
+    out: ModelOut,
+    target_kind: TargetKind = "rank",
+    model: Annotated[
+        str, typer.Option(help="context_free, fate, feta, set_attention, or auto: the best of them.")
+    ] = "auto",
+    feature: Feature = None,
+    situation: Situation = None,
+    ignore: Ignore = None,
+    missing: Missing = None,
+    sep: Sep = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf8",
+    budget: Annotated[
+        float, typer.Option(min=0, help="With auto: begin no further net after so many seconds.")
+    ] = 300,
+    outside: Outside = False,
+    steps: Steps = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    on_disk: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for the features of a Parquet table that is larger than memory; the rows of a set must be "
+            "contiguous."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn to rank or to choose from a long table: one row an object, a column for its set, features, a target.
+
+    Numbers, booleans and text can be features. Missing values are imputed and marked by an indicator; text is one-hot
+    encoded, or embedded where it has many levels. All of that is kept in the model file, so that
+    [bold]entourage predict[/bold] takes tables of the same form. The rows of a set may be anywhere in the table.
+    Example:
+
+    entourage fit races.csv --set-id race --target place -o races.entourage
+    """
+    from entourage.selection.auto import CANDIDATES, choose_net, estimator_for
+    from entourage.tasks import TASKS
+
+    check_output(out, table)
+    check_choice("--model", model, [*CANDIDATES, "auto"])
+    csv = csv_options(sep, decimal, encoding)
+    console = Console(stderr=as_json)
+    settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
+    settings["verbose"] = Console(stderr=True).is_terminal
+    roles: dict[str, Any] = {"set_id": set_id, "target": target, "target_kind": target_kind}
+    if on_disk is not None:
+        if model == "auto":
+            raise UserError(
+                "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
+            )
+        columns = {"features": feature, "situation": situation, "ignore": ignore, "missing": missing or []}
+        estimator = estimator_for(model, target_kind, **settings)
+        trained = _fit_on_disk(estimator, table, on_disk, roles | columns)
+        estimator.set_params(verbose=False).save(out)
+        console.print(f"{model}, {trained}")
+        console.print(f"Model: {out}", soft_wrap=True)
+        return
+    training = read_training_table(
+        table, **roles, feature=feature, situation=situation, ignore=ignore, missing=missing, csv=csv
+    )
+    sets, tried = training.packed.sets, []
+    if model == "auto":
+        tried = choose_net(
+            sets,
+            lambda name: estimator_for(name, target_kind, **settings),
+            seconds=budget,
+            on_try=lambda t: console.print(
+                f"{t.name}: {TASKS[target_kind].searched_words} {t.score:.4f} on held-out sets, {t.seconds:.0f} s"
+            ),
+        )
+        model = tried[0].name
+    estimator = estimator_for(model, target_kind, **settings).fit(sets)
+    estimator.set_params(verbose=False).save(out)
+    result = {
+        "model": model,
+        "file": str(out),
+        "sets": len(sets),
+        "objects": len(sets.objects),
+        "features": sets.n_features,
+        "held_out_score": estimator.held_out_score_,
+        "best_score": estimator.best_score_,
+        "tried": [vars(one) for one in tried],
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    score = ""
+    if estimator.held_out_score_ is not None:
+        score = (
+            f"; {estimator.task.criterion_words} {estimator.held_out_score_:.4f} on held-out sets, each half at the "
+            "step that the other half chose"
+        )
+    console.print(f"{model}, trained on {len(sets):,} sets of {len(sets.objects):,} objects{score}")
+    console.print(f"Model: {out}", soft_wrap=True)
+
+
+def _fit_on_disk(estimator: Any, table: Path, folder: Path, roles: dict[str, Any]) -> str:
+    """Fit to a table that is larger than memory; return in words what it took."""
+    from entourage.estimators.fit_on_disk import fit_on_disk
+
+    with Progress(console=Console(stderr=True)) as progress:
+        line = progress.add_task("writing features", total=None)
+        sets = fit_on_disk(
+            table,
+            folder,
+            estimator,
+            lambda done, total: progress.update(line, completed=done, total=total),
+            **roles,
+            codes=True,
+        )
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    return (
+        f"trained on {len(sets):,} sets of {len(sets.objects):,} objects; {size / 1e6:,.0f} MB on disk, "
+        f"{_own_memory():,.0f} MB of memory of its own at the end"
+    )
+
+
+def _own_memory() -> float:
+    """Return the megabytes this process holds beside mapped files, which the system can take back."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+    except (OSError, IndexError, ValueError):  # not Linux
+        return float("nan")

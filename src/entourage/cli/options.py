@@ -1,0 +1,192 @@
+"""What commands share: the options on tables, and how a table is read by them.
+
+Nothing heavy is imported here, so that ``--help`` answers at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from entourage.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from entourage.data.encoder import TableEncoder
+    from entourage.data.grouping import PackedTable
+
+__all__ = [
+    "AsJson",
+    "Decimal",
+    "Device",
+    "Encoding",
+    "Feature",
+    "Group",
+    "Ignore",
+    "Missing",
+    "ModelOut",
+    "ModelPath",
+    "Outside",
+    "Seed",
+    "Sep",
+    "SetId",
+    "Situation",
+    "Steps",
+    "TablePath",
+    "Target",
+    "TargetKind",
+    "TrainingTable",
+    "csv_options",
+    "estimator_settings",
+    "outside_settings",
+    "read_for",
+    "read_training_table",
+    "run_on",
+]
+
+SetId = Annotated[str, typer.Option("--set-id", help="The column that says which set a row belongs to.")]
+Target = Annotated[str, typer.Option("--target", help="The column to learn: ranks, relevances or choices.")]
+TargetKind = Annotated[
+    str,
+    typer.Option(
+        "--target-kind",
+        help="rank (smaller is better), relevance (larger is better), choice (1 for the chosen row of a set, else "
+        "0) or subset (1 for every chosen row).",
+    ),
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option("--feature", help="A feature column; may be given again. By default all others."),
+]
+Situation = Annotated[
+    list[str] | None,
+    typer.Option("--situation", help="A column that is the same for a whole set, such as a user's age."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", help="A column that is no feature (a name, something known only later)."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
+]
+Outside = Annotated[
+    bool,
+    typer.Option(
+        "--outside", help="With choices of one: the outside option, a set in which nothing was chosen."
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", help="A text that stands for a missing value, such as ---; may be given again."
+    ),
+]
+Sep = Annotated[str | None, typer.Option("--sep", help="The separator of the columns of a CSV, such as ';'.")]
+Decimal = Annotated[str, typer.Option("--decimal", help="The decimal mark of a CSV: . or ,")]
+Encoding = Annotated[
+    str, typer.Option("--encoding", help="The character encoding of a CSV, such as latin-1.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps of a net; by default 4,000.")]
+TablePath = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or svmlight; .gz, .bz2, .xz, .zst too.")
+]
+ModelPath = Annotated[Path, typer.Argument(help="A model file.")]
+ModelOut = Annotated[Path, typer.Option("-o", "--out", help="The model file to write.")]
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A table to learn from: its rows, how its columns become features, its sets, and the group of each set."""
+
+    frame: "pa.Table"
+    encoder: "TableEncoder"
+    packed: "PackedTable"
+    groups: Any = None
+
+
+def estimator_settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
+    """Return what --device, --seed and --steps set."""
+    settings: dict[str, Any] = {"device": device, "random_state": seed}
+    return settings if steps is None else settings | {"steps": steps}
+
+
+def outside_settings(outside: bool, kind: str) -> dict[str, Any]:
+    """Return what --outside sets; it is for choices of one alone."""
+    if outside and kind != "choice":
+        raise UserError("--outside is about choices of one: it goes with --target-kind choice.")
+    return {"outside": True} if outside else {}
+
+
+def csv_options(sep: str | None, decimal: str, encoding: str) -> dict[str, Any]:
+    """Return how a CSV is to be read."""
+    if decimal not in (".", ","):
+        raise UserError(f"--decimal is . or a comma; got {decimal!r}.")
+    if sep is not None and len(sep.replace("\\t", "\t")) != 1:
+        raise UserError(f"--sep is one character, such as ';'; got {sep!r}.")
+    return {
+        "sep": None if sep is None else sep.replace("\\t", "\t"),
+        "decimal": decimal,
+        "encoding": encoding,
+    }
+
+
+def run_on(fitted: Any, device: str, *, show: bool = False) -> None:
+    """Let a model score on a device, with a progress bar; choice models have neither."""
+    known = fitted.get_params(deep=False)
+    settings = {"device": device} | ({"verbose": Console(stderr=True).is_terminal} if show else {})
+    fitted.set_params(**{name: value for name, value in settings.items() if name in known})
+
+
+def read_for(fitted: Any, table: Path, csv: dict[str, Any], ids: Sequence[str | None] = ()) -> Any:
+    """Read a table for a model: its labels (the set's and ``ids``) exactly, its text as text."""
+    from entourage.data.table_files import read_table
+    from entourage.estimators.inputs import encoder_of
+
+    encoder = encoder_of(fitted)
+    return read_table(table, ids=[encoder.set_id, *ids], text=encoder.text_columns, **csv)
+
+
+def read_training_table(
+    table: Path,
+    *,
+    set_id: str,
+    target: str,
+    target_kind: str,
+    feature: list[str] | None,
+    situation: list[str] | None,
+    ignore: list[str] | None,
+    missing: list[str] | None,
+    csv: dict[str, Any],
+    group: str | None = None,
+    codes: bool = True,
+) -> TrainingTable:
+    """Read a table to learn from, warning of what looks odd; with ``codes``, many levels become codes."""
+    from entourage.data.encoder import TableEncoder
+    from entourage.data.grouping import groups_of
+    from entourage.data.table_files import read_table
+    from entourage.data.table_warnings import warn_of_oddities
+
+    frame = read_table(table, ids=[set_id, group], **csv)
+    encoder = TableEncoder.fit(
+        frame,
+        set_id=set_id,
+        target=target,
+        target_kind=target_kind,
+        features=feature,
+        situation=situation,
+        ignore=[*(ignore or []), *([] if group is None or group == set_id else [group])],
+        missing=missing or [],
+        codes=codes,
+    )
+    packed = encoder(frame)
+    warn_of_oddities(frame, packed, encoder)
+    groups = None if group is None else groups_of(frame, packed, group)
+    return TrainingTable(frame, encoder, packed, groups)
