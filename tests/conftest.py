@@ -1,25 +1,31 @@
-"""Axes are checked on every call while the tests run; must come before entourage is imported."""
+"""Axes are checked while the tests run; the hook must come before entourage is imported."""
 
 import os
 from pathlib import Path
 
+import jaxtyping
+import pytest
 import torch
-from jaxtyping import install_import_hook
 
-torch.set_num_threads(
-    1
-)  # workers of pytest-xdist share the cores: two threads each would be many times slower
+torch.set_num_threads(1)  # workers of pytest-xdist share the cores: two threads each would be many times slower
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 if not torch.cuda.is_available():
-    os.environ.setdefault(
-        "TRITON_INTERPRET", "1"
-    )  # the kernels of entourage.nets.pairs_triton, without a GPU
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets.pairs_triton, without a GPU
 
-NETS = Path(__file__).parents[1] / "src/entourage/nets"
-CHECKED = [
-    f"entourage.nets.{path.stem}"
-    for path in NETS.glob("*.py")
-    if path.stem not in ("__init__", "pairs_triton")
-]
-install_import_hook(["entourage.tasks.losses", *CHECKED], "beartype.beartype")
+ROOT = Path(__file__).parents[1]
+WITHOUT_AXES = ("__init__", "pairs_triton", "registry")
+CHECKED = [f.stem for f in (ROOT / "src/entourage/nets").glob("*.py") if f.stem not in WITHOUT_AXES]
+jaxtyping.install_import_hook(
+    ["entourage.tasks.losses", *(f"entourage.nets.{name}" for name in CHECKED)], "beartype.beartype"
+)
+
+ALWAYS = [ROOT / "tests" / "nets", ROOT / "tests" / "tasks"]  # the laws, nets and losses
+EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as CI does; a third slower
+
+
+@pytest.fixture(autouse=True)
+def _axes(request):
+    """Check axes in the laws, of nets and of losses; everywhere where it is asked for."""
+    checked = EVERYWHERE or any(room in request.path.parents for room in ALWAYS)
+    jaxtyping.config.update("jaxtyping_disable", not checked)
