@@ -11,10 +11,7 @@ import numpy as np
 
 from entourage import FETA, DiscreteChooser
 from entourage.choice import MultinomialLogit
-from entourage.effects import effects_report
-from entourage.effects.context_test import context_test
-from entourage.effects.decoys import best_decoy
-from entourage.effects.observed import natural_effects
+from entourage.effects import best_decoy, context_test, effects_report, natural_effects
 from entourage.effects.plots import draw_context_test, draw_decoys
 
 rng = np.random.default_rng(0)

@@ -23,16 +23,7 @@ from entourage.effects import (
     regularity_violation,
     reversal_rate,
 )
-from entourage.effects.decoys import (
-    attraction,
-    best_decoy,
-    compromise,
-    context_effect,
-    decoy_map,
-    decoys_among,
-    map_features,
-    similarity,
-)
+from entourage.effects.decoys import best_decoy, decoy_map, decoys_among, map_features
 from entourage.effects.observed import natural_effects
 from entourage.effects.plots import (
     draw_context_test,
@@ -41,6 +32,7 @@ from entourage.effects.plots import (
     draw_influence,
     draw_natural_effects,
 )
+from entourage.effects.triples import attraction, compromise, context_effect, similarity
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.tables import ordered_features
 from entourage.tasks import SubsetChoice

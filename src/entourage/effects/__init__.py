@@ -1,34 +1,29 @@
 """Context effects: pairwise influence, preference reversals, IIA and regularity violations, decoys."""
 
 from entourage.effects.context_test import ContextTest, context_test
-from entourage.effects.decoys import (
-    ContextEffect,
-    Decoy,
-    DecoyMap,
-    DecoysFound,
-    attraction,
-    best_decoy,
-    compromise,
-    context_effect,
-    decoy_map,
-    decoys_among,
-    similarity,
-)
+from entourage.effects.decoys import Decoy, DecoyMap, DecoysFound, best_decoy, decoy_map, decoys_among
+from entourage.effects.estimate import Estimate
 from entourage.effects.leave_one_out import (
-    Estimate,
     Regularity,
     effects_report,
     from_refits,
     iia_violation,
     influence_matrix,
-    of_three,
     regularity_violation,
     reversal_rate,
-    utilities_of,
 )
 from entourage.effects.menus import repeated_menus
 from entourage.effects.observed import NaturalEffects, natural_effects
 from entourage.effects.resampled import Refits, calibrated_intervals, refit_resampled
+from entourage.effects.triples import (
+    ContextEffect,
+    attraction,
+    compromise,
+    context_effect,
+    of_three,
+    similarity,
+)
+from entourage.effects.utilities import utilities_of
 
 __all__ = [
     "ContextEffect",

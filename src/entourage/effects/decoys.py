@@ -1,11 +1,6 @@
-"""What a third object does to A against B: attraction, compromise, similarity, and the decoy that helps most.
+"""Decoys: the third object that helps A against B most, among candidates, in a box or among the objects of sets.
 
-Log-odds are differences of utilities, which is what they mean to `DiscreteChooser`. A `Ranker` that learns strict
-orders has utilities without a scale of their own, often larger in pairs than in triples: then much of a shift is
-that scale, and it is better to compare two third objects (``instead``), or to look at what turns.
-
-:func:`decoys_among` looks for the objects that help or hurt a given one; for cases of the three effects among objects
-that stand together anyway there is :mod:`entourage.effects.observed`.
+What a given third object does is :func:`entourage.effects.context_effect`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,52 +9,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
-from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.leave_one_out import Estimate, Model, utilities_of
+from entourage.effects.estimate import draw_at_most
+from entourage.effects.triples import broadcast_objects, change_beyond_rounding, spread_of, utility_gaps
+from entourage.effects.utilities import Model
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
 __all__ = [
-    "ContextEffect",
     "Decoy",
     "DecoyMap",
     "DecoysFound",
-    "attraction",
     "best_decoy",
-    "compromise",
-    "context_effect",
     "decoy_map",
     "decoys_among",
     "map_features",
-    "similarity",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ContextEffect:
-    """What a third object does to A against B.
-
-    Attributes
-    ----------
-    shift : by how much it raises the log-odds of A against B
-    before, after : the mean probability of A against B without and with it
-    turned : how often it turns their order round
-    """
-
-    shift: Estimate
-    before: float
-    after: float
-    turned: float
-
-    def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return the shift with its interval, and the rest; "n" is the number of triples."""
-        return self.shift.to_json(level) | {"before": self.before, "after": self.after, "turned": self.turned}
 
 
 @dataclass(frozen=True)
@@ -95,104 +63,6 @@ class DecoysFound:
     before: float
     tried: int
     situation: NDArray[Any] | None = None
-
-
-def context_effect(
-    model: Model,
-    A: ArrayLike,
-    B: ArrayLike,
-    C: ArrayLike,
-    *,
-    instead: ArrayLike | None = None,
-    situation: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> ContextEffect:
-    r"""Measure what C does to A against B: :math:`(U_A - U_B \mid A, B, C) - (U_A - U_B \mid A, B)`.
-
-    Parameters
-    ----------
-    A, B, C : features of the triples, (n, d) each, or (d,) where it is the same in all
-    instead : another third object, (n, d) or (d,), optional
-        What C does is then measured against it, rather than against no third object: for models that have never
-        seen a pair, and for designs in which each of two objects has its decoy.
-    situation : (n, situation features), where the model knows situations
-    groups : one label a triple; triples of one label are resampled together
-
-    Examples
-    --------
-    >>> class Twins:  # each object shares its value with those like it
-    ...     def predict_scores(self, sets):
-    ...         return np.concatenate([-np.log((x == x[:, None]).all(2).sum(1)) for x in sets.to_list()])
-    >>> effect = context_effect(Twins(), [1.0], [0.0], [[0.0], [0.0], [7.0]])
-    >>> effect.shift.values.round(3), round(effect.before, 3), round(effect.after, 3)
-    (array([0.693, 0.693, 0.   ]), 0.5, 0.611)
-    """
-    named = {"A": A, "B": B, "C": C} | ({} if instead is None else {"instead": instead})
-    a, b, c, *rest = _triples(named)
-    before, unsure = _gaps(model, [a, b, *rest], situation)
-    shift = moved(before, unsure, *_gaps(model, [a, b, c], situation))
-    return ContextEffect(
-        shift=Estimate(shift, None if groups is None else labels_of(groups, len(a))),
-        before=float(expit(before).mean()),
-        after=float(expit(before + shift).mean()),
-        turned=float((before * (before + shift) < 0).mean()),
-    )
-
-
-def attraction(
-    model: Model,
-    target: ArrayLike,
-    competitor: ArrayLike,
-    decoy: ArrayLike,
-    *,
-    less_is_better: Sequence[int] = (),
-    **options: Any,
-) -> ContextEffect:
-    """Measure the attraction effect: a decoy that the target dominates, and the competitor doesn't, helps the target.
-
-    Larger features are better, but for those at the places ``less_is_better``. ``options`` are those of
-    :func:`context_effect`.
-    """
-    t, c, d = _triples({"target": target, "competitor": competitor, "decoy": decoy})
-    sign = np.ones(t.shape[1])
-    sign[list(less_is_better)] = -1.0
-    _check_design(
-        only_first_dominates(sign * t, sign * c, sign * d),
-        "attraction: the target is at least as good as the decoy in every feature and better in one, and the "
-        "competitor is not. Name features of which less is better in less_is_better",
-    )
-    return context_effect(model, t, c, d, **options)
-
-
-def compromise(
-    model: Model, target: ArrayLike, competitor: ArrayLike, extreme: ArrayLike, **options: Any
-) -> ContextEffect:
-    """Measure the compromise effect: an extreme makes the target the middle, which helps it.
-
-    The target lies between competitor and extreme in every feature. ``options`` are those of :func:`context_effect`.
-    """
-    t, c, e = _triples({"target": target, "competitor": competitor, "extreme": extreme})
-    _check_design(
-        lies_between(t, c, e), "compromise: the target lies between competitor and extreme in every feature"
-    )
-    return context_effect(model, t, c, e, **options)
-
-
-def similarity(
-    model: Model, target: ArrayLike, competitor: ArrayLike, decoy: ArrayLike, **options: Any
-) -> ContextEffect:
-    """Measure the similarity effect: a decoy like the competitor takes from the competitor, which helps the target.
-
-    The decoy is nearer to the competitor than to the target. ``options`` are those of :func:`context_effect`.
-    """
-    t, c, d = _triples({"target": target, "competitor": competitor, "decoy": decoy})
-    spread = np.concatenate([t, c, d]).std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    _check_design(
-        is_nearer(t / spread, c / spread, d / spread),
-        "similarity: the decoy is nearer to the competitor than to the target",
-    )
-    return context_effect(model, t, c, d, **options)
 
 
 def best_decoy(
@@ -279,14 +149,16 @@ def _against(
     model: Model, A: ArrayLike, B: ArrayLike, situation: ArrayLike | None
 ) -> tuple[float, Callable[[Floats], Floats]]:
     """Return the log-odds of one A against one B, and what each of many C adds to them."""
-    a, b = _triples({"A": A, "B": B})
+    a, b = broadcast_objects({"A": A, "B": B})
     if len(a) != 1:
         raise ShapeError(f"A decoy is for one A and one B, (features,) each; got {len(a)} of them.")
     about = None if situation is None else np.atleast_2d(np.asarray(situation))
-    before, unsure = _gaps(model, [a, b], about)
+    before, unsure = utility_gaps(model, [a, b], about)
 
     def shifts(c: Floats) -> Floats:
-        return moved(before, unsure, *_gaps(model, _triples({"A": a, "B": b, "C": c}), about))
+        return change_beyond_rounding(
+            before, unsure, *utility_gaps(model, broadcast_objects({"A": a, "B": b, "C": c}), about)
+        )
 
     return float(before[0]), shifts
 
@@ -328,68 +200,6 @@ def _box(bounds: Any, n_features: int) -> tuple[Floats, Floats]:
     if not np.isfinite(box).all() or (box[0] > box[1]).any():
         raise ParameterError("bounds needs finite numbers, the smallest value of a feature first.")
     return box[0], box[1]
-
-
-def _triples(named: dict[str, ArrayLike]) -> list[Floats]:
-    """Bring the objects of n sets to one shape, (n, d)."""
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise ShapeError(f"{name} needs axes (n, features) or (features,); got shape {array.shape}.")
-    tables = [np.atleast_2d(array) for array in arrays.values()]
-    n = max(len(table) for table in tables)
-    if len({table.shape[1] for table in tables}) > 1 or any(len(table) not in (1, n) for table in tables):
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ShapeError(f"All objects need the same features and as many rows, or one; got {shapes}.")
-    return [np.broadcast_to(table, (n, table.shape[1])) for table in tables]
-
-
-def _gaps(model: Model, objects: list[Floats], situation: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return U(first) - U(second) in sets of these objects, and how much of it is rounding."""
-    X = np.stack(objects, axis=1)  # (n, m, d)
-    about = None
-    if situation is not None:
-        rows = np.asarray(situation)
-        about = np.broadcast_to(rows, (len(X), rows.shape[-1])) if len(rows) == 1 else rows
-    packed, rounding = utilities_of(model, Sets.from_array(X, None, about))
-    utilities = packed.reshape(len(X), -1)
-    return utilities[:, 0] - utilities[:, 1], rounding * np.abs(utilities).max(1)
-
-
-def moved(before: Floats, unsure: Floats, after: Floats, unsure_too: Floats) -> Floats:
-    """Return by how much gaps change; within rounding they don't."""
-    change = after - before
-    return np.where(np.abs(change) <= np.maximum(unsure, unsure_too), 0.0, change)
-
-
-def dominates(better: Floats, worse: Floats) -> Mask:
-    """Say where one is at least as good in every feature, and better in one."""
-    return np.asarray((better >= worse).all(1) & (better > worse).any(1))
-
-
-def only_first_dominates(target: Floats, competitor: Floats, decoy: Floats) -> Mask:
-    """Say where the target dominates the decoy and the competitor doesn't."""
-    return dominates(target, decoy) & ~dominates(competitor, decoy)
-
-
-def lies_between(target: Floats, competitor: Floats, extreme: Floats) -> Mask:
-    """Say where the target is between the two others in every feature, and equal to neither."""
-    differs = (target != competitor).any(1) & (target != extreme).any(1)
-    return np.asarray(((target - competitor) * (extreme - target) >= 0).all(1) & differs)
-
-
-def is_nearer(target: Floats, competitor: Floats, decoy: Floats, share: float = 1.0) -> Mask:
-    """Say where the decoy is less than ``share`` as far from the competitor as from the target."""
-    near, far = (np.square(decoy - other).sum(1) for other in (competitor, target))
-    return np.asarray(near < share**2 * far)
-
-
-def _check_design(holds: Mask, what: str) -> None:
-    if not holds.all():
-        i = int(np.argmin(holds))
-        raise DataError(
-            f"Triple {i} is no case of {what}; or use context_effect, which takes triples of any kind."
-        )
 
 
 # --- among the objects of sets --------------------------------------------------------------------
@@ -436,7 +246,7 @@ def decoys_among(
         raise DataError(
             "Target and competitor have the same features, so nothing can tell them apart. Choose two that differ."
         )
-    tried = draw_some(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
+    tried = draw_at_most(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
     tried = np.sort(tried[np.unique(given.objects[tried], axis=0, return_index=True)[1]])
     objects = given.objects[tried]
     others = (objects != A).any(1) & (objects != B).any(1)
@@ -479,13 +289,3 @@ def _first(values: Floats) -> Index:
     """Return the places of negative values, the smallest first."""
     order = np.argsort(values, kind="stable")
     return order[values[order] < 0]
-
-
-def draw_some(places: Index, most: int, rng: np.random.Generator) -> Index:
-    """Return all of the places, or ``most`` of them drawn at random, in order."""
-    return places if len(places) <= most else np.sort(rng.choice(places, most, replace=False))
-
-
-def spread_of(sets: Sets, feature: int) -> float:
-    """Return the standard deviation of a feature over all objects."""
-    return float(sets.objects[:, feature].std(dtype=np.float64))

@@ -14,106 +14,38 @@ that take that into account.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from entourage.data.resampling import bootstrap_interval, labels_of
-from entourage.data.sets import AnySets, Seed, Sets
-from entourage.effects.context_test import ContextTest, context_test
+from entourage.data.resampling import labels_of
+from entourage.data.sets import AnySets, Sets
+from entourage.effects.context_test import context_test
+from entourage.effects.estimate import Estimate
 from entourage.effects.resampled import Measured, Refits, calibrated_intervals
+from entourage.effects.triples import of_three
+from entourage.effects.utilities import Model, utilities_of
 from entourage.errors import DataError, ShapeError, check_number
 from entourage.estimators.base import without_each
 from entourage.tasks import SubsetChoice
 
 __all__ = [
-    "ContextTest",
-    "Estimate",
-    "Model",
     "Regularity",
-    "context_test",
     "effects_report",
     "from_refits",
     "iia_violation",
     "influence_matrix",
-    "of_three",
     "regularity_violation",
     "reversal_rate",
-    "utilities_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
-_ROUNDING = 64  # units in the last place of the largest utility: a change within is none
 _SHOWN = 10  # objects that a report names
 _LARGEST_SHOWN = 30  # objects of a set whose matrix a report gives
-
-
-class Model(Protocol):
-    """Anything that gives the objects of `Sets` utilities, packed: every estimator and baseline."""
-
-    def predict_scores(self, X: Any, /) -> Any:
-        """Return one utility for each object."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over sets, with its bootstrap interval over sets, of one model as it is.
-
-    That interval is about other sets and the same model. For one about other people, to whom another model would have
-    been fitted, see :func:`entourage.effects.refit_resampled`.
-
-    Attributes
-    ----------
-    values : one a set, NaN where a set says nothing
-    groups : one label a set; sets of one label are resampled together
-
-    Examples
-    --------
-    >>> Estimate(np.array([0.2, 0.4, 0.5, 0.7, 0.9, 0.9]))
-    Estimate(0.6, 95 % from 0.383333 to 0.783333, 6 sets)
-    """
-
-    values: Floats
-    groups: Index | None = None
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-        return float(np.nanmean(self.values))
-
-    @property
-    def n(self) -> int:
-        """How many sets say something."""
-        return int((~np.isnan(self.values)).sum())
-
-    def interval(
-        self, level: float = 0.05, *, resamples: int = 2000, random_state: Seed = 0
-    ) -> tuple[float, float]:
-        """Return the interval that leaves out ``level``; see :func:`entourage.data.resampling.bootstrap_interval`."""
-        return bootstrap_interval(
-            self.values, self.groups, level=level, resamples=resamples, random_state=random_state
-        )
-
-    def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return mean, interval and number of sets; the interval of a single set or group is None."""
-        known = ~np.isnan(self.values)
-        units = self.n if self.groups is None else len(np.unique(self.groups[known]))
-        return {
-            "value": self.value,
-            "interval": list(self.interval(level)) if units > 1 else None,
-            "n": self.n,
-        }
-
-    def __repr__(self) -> str:
-        ends = self.to_json()["interval"]
-        sure = f"95 % from {ends[0]:.6g} to {ends[1]:.6g}, " if ends else ""
-        if self.groups is None:
-            return f"Estimate({self.value:.6g}, {sure}{self.n} set{'s' * (self.n != 1)})"
-        return f"Estimate({self.value:.6g}, {sure}{self.n} values in {len(np.unique(self.groups))} groups)"
 
 
 @dataclass(frozen=True)
@@ -245,31 +177,6 @@ def _chances(model: Model, utilities: Floats) -> Floats:
     powers = np.exp(utilities - highest)
     nothing = np.exp(-highest) if outside else 0.0
     return np.asarray(powers / (np.nansum(powers, axis=1, keepdims=True) + nothing))
-
-
-def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
-    """Return packed utilities, and how large a change must be, beside them, not to be rounding."""
-    scores = np.asarray(model.predict_scores(sets))
-    if scores.shape != (len(sets.objects),):
-        raise ShapeError(
-            f"predict_scores must give one utility for each of the {len(sets.objects)} objects of Sets; "
-            f"it gave shape {scores.shape}."
-        )
-    if not np.isfinite(scores).all():
-        raise DataError("predict_scores must give finite utilities; some are NaN or infinite.")
-    exact = scores.dtype if scores.dtype.kind == "f" else np.float64
-    return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)
-
-
-def of_three(sets: AnySets, least: int | None = None) -> Sets:
-    """See that all sets, or so many at least, have three objects: who leaves, and a pair that stays."""
-    given = Sets.of(sets)
-    large = given.sizes >= 3
-    if large.sum() < (len(given) if least is None else least):
-        raise DataError(
-            f"Sets of at least three objects are needed, one to leave and two to stay; got {given!r}."
-        )
-    return given
 
 
 # --- everything at once ---------------------------------------------------------------------------

@@ -8,19 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.decoys import (
+from entourage.effects.estimate import draw_at_most
+from entourage.effects.leave_one_out import from_refits
+from entourage.effects.resampled import Measured, Refits
+from entourage.effects.triples import (
     ContextEffect,
+    change_beyond_rounding,
     context_effect,
     dominates,
-    draw_some,
     is_nearer,
     lies_between,
-    moved,
+    of_three,
     only_first_dominates,
     spread_of,
 )
-from entourage.effects.leave_one_out import Model, from_refits, of_three, utilities_of
-from entourage.effects.resampled import Measured, Refits
+from entourage.effects.utilities import Model, utilities_of
 from entourage.errors import ParameterError, ShapeError, check_choice, check_number
 
 __all__ = ["NaturalEffects", "natural_effects"]
@@ -155,7 +157,7 @@ def natural_effects(
         owners, rows = owners[known], rows[known]
         scale = np.array([signs[name] / spread_of(given, i) for name, i in used.items()])
         found = _cases(given.objects[:, list(used.values())] * scale, rows)
-        drawn = {name: draw_some(cases, most_triples, rng) for name, cases in found.items() if len(cases)}
+        drawn = {name: draw_at_most(cases, most_triples, rng) for name, cases in found.items() if len(cases)}
         for name, some in drawn.items():
             counts[name] = len(np.unique(owners[some]))
             effects[name] = _measured(model, given, owners[some], rows[some])
@@ -211,7 +213,7 @@ def _given_signs(better: Mapping[str, str], known: list[str]) -> dict[str, float
 def _slopes(model: Model, sets: Sets, features: list[int], rng: np.random.Generator) -> list[float]:
     """Return by how much one spread more of a feature raises an object beside the others of its set, on average."""
     fitting = max(1, _CHUNK // (int(sets.sizes.max()) * sets.n_features))
-    drawn = draw_some(np.arange(len(sets.objects)), min(_RAISED, fitting), rng)
+    drawn = draw_at_most(np.arange(len(sets.objects)), min(_RAISED, fitting), rng)
     owners = np.searchsorted(sets.offsets, drawn, side="right") - 1
     copies = sets[owners]  # one for each object that is raised
     own = copies.offsets[:-1] + drawn - sets.offsets[owners]
@@ -226,7 +228,7 @@ def _slopes(model: Model, sets: Sets, features: list[int], rng: np.random.Genera
     for i in features:
         raised = copies.objects.copy()
         raised[own, i] += _STEP * spread_of(sets, i)
-        found.append(float(moved(*before, *lead(raised)).mean()) / _STEP)
+        found.append(float(change_beyond_rounding(*before, *lead(raised)).mean()) / _STEP)
     return found
 
 

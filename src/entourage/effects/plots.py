@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.effects.decoys import decoy_map
-from entourage.effects.leave_one_out import Model
+from entourage.effects.utilities import Model
 from entourage.errors import DataError, ShapeError
 
 __all__ = ["draw_context_test", "draw_decoys", "draw_effects", "draw_influence", "draw_natural_effects"]

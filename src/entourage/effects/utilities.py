@@ -1,0 +1,36 @@
+"""What is asked of a model here: the utilities of the objects of sets, and nothing else."""
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entourage.data.sets import Sets
+from entourage.errors import DataError, ShapeError
+
+__all__ = ["Model", "utilities_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_ROUNDING = 64  # units in the last place of the largest utility: a change within is none
+
+
+class Model(Protocol):
+    """Anything that gives the objects of `Sets` utilities, packed: every estimator and baseline."""
+
+    def predict_scores(self, X: Any, /) -> Any:
+        """Return one utility for each object."""
+
+
+def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
+    """Return packed utilities, and how large a change must be, beside them, not to be rounding."""
+    scores = np.asarray(model.predict_scores(sets))
+    if scores.shape != (len(sets.objects),):
+        raise ShapeError(
+            f"predict_scores must give one utility for each of the {len(sets.objects)} objects of Sets; "
+            f"it gave shape {scores.shape}."
+        )
+    if not np.isfinite(scores).all():
+        raise DataError("predict_scores must give finite utilities; some are NaN or infinite.")
+    exact = scores.dtype if scores.dtype.kind == "f" else np.float64
+    return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)
