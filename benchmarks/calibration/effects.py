@@ -1,7 +1,7 @@
 """Whether intervals of context effects hold what they say: ``python -m benchmarks.calibration.effects``.
 
 Simulates choices from sets of 2 to 5 alternatives, with or without a context effect, fits a small FATE, refits it to
-resampled groups (`entourage.effects.resampled`) and makes the seven 95 % confidence intervals that ``entourage
+resampled groups (`entourage.effects.refits`) and makes the seven 95 % confidence intervals that ``entourage
 effects`` prints. Without context the truth of all is 0, and a share of 5 % may exclude it; we ask for 7 % at most.
 With a known effect (an alternative loses utility with its squared distance from the mean of its set: people like the
 middle) the truth is what the true utility function shows on the same sets, and we ask that 90 % cover it.
@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.calibration.jobs import arguments, rate, run_jobs
 from entourage import FATE, DiscreteChooser
 from entourage.data.sets import Sets
-from entourage.effects import effects_report
-from entourage.effects.observed import natural_effects
-from entourage.effects.resampled import refit_resampled
+from entourage.effects import effects_report, natural_effects, refit_resampled
 
 MOST_EXCLUDED, LEAST_COVERED = 0.07, 0.90
 REFITS = 12

@@ -15,20 +15,13 @@ from entourage.cli.program import app
 from entourage.data import Sets, make_medoid
 from entourage.data.encoder import TableEncoder
 from entourage.effects import effects_report
+from entourage.effects.intervals import Measured, calibrated_intervals
 from entourage.effects.menus import repeated_menus
 from entourage.effects.observed import natural_effects
 from entourage.effects.plots import draw_effects, draw_natural_effects
-from entourage.effects.resampled import (
-    Measured,
-    _Refit,
-    calibrated_intervals,
-    plackett_luce_scale,
-    refit_resampled,
-    refits_in,
-    resample_groups,
-    seconds_of_refits,
-    simulate_targets,
-)
+from entourage.effects.refit_nets import Refitter
+from entourage.effects.refits import refit_resampled, refits_in, resample_groups, seconds_of_refits
+from entourage.effects.simulate import plackett_luce_scale, simulate_targets
 from entourage.errors import DataError, ParameterError
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
@@ -72,7 +65,7 @@ def test_a_member_never_learns_from_the_groups_that_were_not_drawn_for_it():
     other[left_out] = 1 - other[left_out]  # nonsense, where it must not matter
     scores = []
     for targets in (own, other):
-        refit = _Refit(model, sets, 1, None)
+        refit = Refitter(model, sets, 1)
         (one,) = refit(targets[None], counts[None], np.random.default_rng(0))
         scores.append(one.predict_scores(sets))
     np.testing.assert_array_equal(*scores)
@@ -80,13 +73,13 @@ def test_a_member_never_learns_from_the_groups_that_were_not_drawn_for_it():
 
 def test_a_member_is_judged_by_the_groups_that_were_not_drawn_for_it_and_no_others():
     sets = choices(0, n=80)
-    refit = _Refit(small(sets), sets, 2, None)
+    trainer = Refitter(small(sets), sets, 2).trainer
     counts = np.stack([resample_groups(np.arange(80), np.random.default_rng(i)) for i in range(2)])
-    run = refit.run(np.tile(sets.targets, (2, 1)), counts, np.arange(2))
+    run = trainer.run(np.tile(sets.targets, (2, 1)), counts, np.arange(2))
     found = run.judges(run.scorer)
     for i in range(2):
         held_out = sets[np.flatnonzero(counts[i] == 0)]
-        model = refit._fitted(run.scorer.scorer(i))
+        model = trainer.fitted(run.scorer.scorer(i))
         assert found[i] == pytest.approx(model.log_likelihood(held_out), abs=1e-5)
 
 
@@ -351,8 +344,8 @@ def test_the_command_resamples_people_and_says_so(trips, monkeypatch):
     assert entry["reference"] > 0
     assert found["natural_effects"]["extrapolated"] is False
     assert [menu["n"] for menu in found["menus"]] == [30] * 4
-    monkeypatch.setattr("entourage.effects.resampled.REFITS", 2)
-    monkeypatch.setattr("entourage.effects.resampled.LEAST_REFITS", 2)
+    monkeypatch.setattr("entourage.effects.refits.REFITS", 2)
+    monkeypatch.setattr("entourage.effects.refits.LEAST_REFITS", 2)
     told = run_command(trips, "trips.csv", "--group", "who").stdout  # as many by default now
     assert "refits to 20 resampled groups" in told
     assert f"95 % CI [{entry['interval'][0]:.4f}, {entry['interval'][1]:.4f}]" in told

@@ -170,7 +170,7 @@ def _refits(
     """Fit a model again, with a bar, and say beforehand how long it will take; or return why not."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from entourage.effects.resampled import (
+    from entourage.effects.refits import (
         LEAST_REFITS,
         REFITS,
         refit_resampled,

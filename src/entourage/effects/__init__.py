@@ -3,10 +3,10 @@
 from entourage.effects.context_test import ContextTest, context_test
 from entourage.effects.decoys import Decoy, DecoyMap, DecoysFound, best_decoy, decoy_map, decoys_among
 from entourage.effects.estimate import Estimate
+from entourage.effects.intervals import calibrated_intervals, from_refits
 from entourage.effects.leave_one_out import (
     Regularity,
     effects_report,
-    from_refits,
     iia_violation,
     influence_matrix,
     regularity_violation,
@@ -14,7 +14,7 @@ from entourage.effects.leave_one_out import (
 )
 from entourage.effects.menus import repeated_menus
 from entourage.effects.observed import NaturalEffects, natural_effects
-from entourage.effects.resampled import Refits, calibrated_intervals, refit_resampled
+from entourage.effects.refits import Refits, refit_resampled
 from entourage.effects.triples import (
     ContextEffect,
     attraction,

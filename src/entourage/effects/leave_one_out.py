@@ -6,13 +6,13 @@ differences within a set count. A context-free model has no influence, reverses 
 all figures are exactly 0, since changes within rounding are taken for none.
 
 Any other model that was fitted to data has figures above 0, even where people choose without context, since it learns
-noise as well. :func:`effects_report` with ``refits`` (:mod:`entourage.effects.resampled`) gives confidence intervals
+noise as well. :func:`effects_report` with ``refits`` (:mod:`entourage.effects.refits`) gives confidence intervals
 that take that into account.
 
 :func:`context_test` asks the choices themselves, without a model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,7 +24,8 @@ from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.effects.context_test import context_test
 from entourage.effects.estimate import Estimate
-from entourage.effects.resampled import Measured, Refits, calibrated_intervals
+from entourage.effects.intervals import from_refits
+from entourage.effects.refits import Refits
 from entourage.effects.triples import of_three
 from entourage.effects.utilities import Model, utilities_of
 from entourage.errors import DataError, ShapeError, check_number
@@ -34,7 +35,6 @@ from entourage.tasks import SubsetChoice
 __all__ = [
     "Regularity",
     "effects_report",
-    "from_refits",
     "iia_violation",
     "influence_matrix",
     "regularity_violation",
@@ -266,18 +266,6 @@ def effects_report(
 
 def _means(model: Model, sets: Sets) -> dict[str, float]:
     return {name: float(np.nanmean(values)) for name, values in _measure(model, sets)[0].items()}
-
-
-def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
-    """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
-
-    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
-    """
-    kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
-    if name not in measured:
-        return dict.fromkeys(kept)
-    found = calibrated_intervals(measured, level=level, **bounds)[name]
-    return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}
 
 
 def _choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:

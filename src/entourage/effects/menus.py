@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.resampled import object_keys, plackett_luce_scale
+from entourage.effects.simulate import object_keys, plackett_luce_scale
 from entourage.effects.utilities import Model, utilities_of
 from entourage.errors import check_number
 from entourage.tasks import Choice, SubsetChoice

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from entourage.data.sets import AnySets, Sets
 from entourage.effects.estimate import draw_at_most
-from entourage.effects.leave_one_out import from_refits
-from entourage.effects.resampled import Measured, Refits
+from entourage.effects.intervals import Measured, from_refits
+from entourage.effects.refits import Refits
 from entourage.effects.triples import (
     ContextEffect,
     change_beyond_rounding,

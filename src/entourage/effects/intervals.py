@@ -1,0 +1,137 @@
+"""Confidence intervals of context effects, from what refits show where the truth is known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from entourage.errors import check_number
+
+__all__ = ["Calibrated", "Measured", "calibrated_intervals", "from_refits"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_RECOVERIES = np.geomspace(0.25, 1.0, 25)  # of a large effect; below, an interval would hardly end
+_BENDS = np.array([0.0, *np.geomspace(0.01, 10, 31)])  # beside the largest known truth
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A quantity in refits: to people (b draws), without context (b,), in known truths (j,) and their refits (j, k)."""
+
+    people: Floats
+    null: Floats
+    truths: Floats
+    known: Floats
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """An estimate corrected by what refits show where the truth is known; see :func:`calibrated_intervals`.
+
+    Attributes
+    ----------
+    estimate, interval : of the quantity in the population of groups
+    refits : the mean of the refits to resampled groups, uncorrected
+    reference, reference_quantile : the mean of the refits to targets without context, and the quantile 1 - level
+    """
+
+    estimate: float
+    interval: tuple[float, float]
+    refits: float
+    reference: float
+    reference_quantile: float
+
+
+def calibrated_intervals(
+    measured: Mapping[str, Measured],
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    level: float = 0.05,
+) -> dict[str, Calibrated]:
+    r"""Return confidence intervals of quantities of one unit, from what refits show of them.
+
+    Beside the mean :math:`r_0` of the refits without context, an effect of size :math:`\theta` comes back as
+    :math:`h(\theta) = \beta\,\theta^2 / (\theta + \kappa)`: small ones hardly (early stopping takes them for noise, or
+    noise hides them), large ones by the share :math:`\beta`. Both are fitted to the refits of known truths, of all
+    quantities together. With the mean :math:`\bar v` and the spread :math:`s` of the refits to resampled groups, the
+    estimate is :math:`h^{-1}(\bar v - r_0)`, and the interval ends at :math:`h^{-1}(\bar v - r_0 \pm t\,s)`.
+
+    Known truths are made of what nets have learnt, and so are easier for nets than what people do: in
+    ``benchmarks.calibration.effects`` estimates come to half to three quarters of a known effect. The end that is
+    farther from 0 than the estimate therefore allows for as much shrinkage again. Effects of a form that the net can't
+    learn from so few data at all no interval of its refits covers.
+
+    Parameters
+    ----------
+    measured : what the refits show, by the names of quantities
+    least, most : what the quantities can be
+    level : what the intervals leave out
+    """
+    check_number("level", level, above=0, below=1)
+    recovery, bend = _recovery(list(measured.values()))
+    found = {}
+    for name, one in measured.items():
+        reference = float(one.null.mean())
+        shown = float(one.people.mean())
+        spread = float(np.sqrt(one.people.var(ddof=1) + one.null.var(ddof=1) / len(one.null)))
+        half = float(stdtrit(len(one.people) - 1, 1 - level / 2)) * spread
+        beside = shown - reference
+        ends = [
+            _undone(beside - half, recovery, bend, times=1 if beside > half else 2),
+            _undone(beside, recovery, bend),
+            _undone(beside + half, recovery, bend, times=1 if beside < -half else 2),
+        ]
+        low, middle, high = (min(max(end, least), most) for end in ends)
+        found[name] = Calibrated(
+            middle, (low, high), shown, reference, float(np.quantile(one.null, 1 - level))
+        )
+    return found
+
+
+def _recovery(measured: Sequence[Measured]) -> tuple[float, float]:
+    """Return the share in which large effects come back, and the size about which smaller ones don't."""
+    truth, shown, weight = [], [], []
+    for one in measured:
+        noise = one.null.var(ddof=1) / len(one.null)
+        truth.append(np.abs(one.truths))
+        shown.append(np.where(one.truths < 0, -1.0, 1.0) * (one.known.mean(1) - one.null.mean()))
+        weight.append(1 / np.maximum(noise + one.known.var(1, ddof=1) / one.known.shape[1], 1e-12))
+    x, y, w = (np.concatenate(part) for part in (truth, shown, weight))
+    if not x.any():
+        return 1.0, 0.0
+    recovery, bend = _RECOVERIES[:, None, None], (_BENDS * x.max())[:, None]
+    losses = (w * np.square(recovery * x * x / np.maximum(x + bend, 1e-12) - y)).sum(2)  # (recoveries, bends)
+    i, j = np.unravel_index(int(np.argmin(losses)), losses.shape)
+    return float(_RECOVERIES[i]), float(_BENDS[j] * x.max())
+
+
+def _undone(shown: float, recovery: float, bend: float, times: int = 1) -> float:
+    """Return the effect that comes back as ``shown`` where it shrinks so many times."""
+    y = abs(shown)
+    if y == 0:
+        return 0.0
+    low, high = 0.0, y / recovery**times + 2**times * bend  # there the effect comes back as more than shown
+    while high * (recovery * high / (high + bend)) ** times < y:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        less = middle * (recovery * middle / (middle + bend)) ** times < y
+        low, high = (middle, high) if less else (low, middle)
+    return float(np.copysign(high, shown))
+
+
+def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
+    """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
+
+    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
+    """
+    kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
+    if name not in measured:
+        return dict.fromkeys(kept)
+    found = calibrated_intervals(measured, level=level, **bounds)[name]
+    return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}

@@ -1,0 +1,268 @@
+"""One model fitted several times at once, each time to targets and counts of sets of its own.
+
+The one place of this room that knows how an estimator sets up its training, and how a run of training goes.
+"""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from torch import Tensor
+
+from entourage.data.sets import Sets
+from entourage.estimators.net_estimator import FEWEST_TO_HOLD_OUT, SetEstimator
+from entourage.nets import Scorer
+from entourage.nets.ensemble import Stack
+from entourage.tasks.losses import Loss
+from entourage.training.batches import Batch, Resident, find_device
+from entourage.training.loop import Run
+from entourage.training.plan import Plan
+
+__all__ = ["Progress", "Refitter"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Progress: TypeAlias = Callable[[int, int], None]
+
+_AT_ONCE = 2**19  # objects in a batch of all members together, so that memory stays bounded
+_PATIENCE = 10  # evaluations without a better score after which a refit ends: all wait for the last
+_TIMED_STEPS = 4  # by which the time of a refit is judged
+
+
+class Refitter:
+    """Fits a model again, several times at once: each member to its own targets and counts of sets.
+
+    Parameters
+    ----------
+    model : a net's estimator, fitted or with its ``net_`` set; or anything with ``fit(sets, sample_weight=...)``
+    sets : all sets, of which each member learns from some
+    total : how many members will be fitted, for ``on_progress``
+    on_progress : told how many thousandths of a member are done, of how many
+    """
+
+    def __init__(self, model: Any, sets: Sets, total: int, on_progress: Progress | None = None) -> None:
+        self.model, self.sets, self.tell = model, sets, on_progress or (lambda done, total: None)
+        self.done, self.total = 0, total  # members fitted, of how many
+        self.trainer = _NetTrainer(model, sets) if isinstance(model, SetEstimator) else None
+
+    def __call__(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
+        """Return a model for each row of targets (r, objects) and counts (r, n)."""
+        seeds = rng.integers(2**31, size=len(counts))
+        found: list[Any] = []
+        step = 1 if self.trainer is None else self.trainer.at_once
+        for begin in range(0, len(counts), step):
+            part = slice(begin, begin + step)
+            if self.trainer is not None:
+                found += self._nets(self.trainer, targets[part], counts[part], seeds[part])
+            else:
+                given = self.sets.with_targets(targets[begin])
+                found.append(clone(self.model).fit(given, sample_weight=counts[begin].astype(np.float64)))
+            self.done += len(counts[part])
+            self.tell(1000 * self.done, 1000 * self.total)
+        return found
+
+    def _nets(
+        self, trainer: "_NetTrainer", targets: Floats, counts: NDArray[np.int64], seeds: NDArray[np.int64]
+    ) -> list[Any]:
+        run = trainer.run(targets, counts, seeds)
+        for _ in run.go():
+            part = run.step / run.plan.steps
+            self.tell(round(1000 * (self.done + part * len(seeds))), 1000 * self.total)
+        return [trainer.fitted(scorer) for scorer in run.fitted()]
+
+    def seconds_of_one(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> float:
+        """Time a few steps of training these members, or one fit; return about how many seconds a member takes."""
+        begin = time.perf_counter()
+        if self.trainer is None:
+            self(targets[:1], counts[:1], rng)
+            return time.perf_counter() - begin
+        run = self.trainer.run(targets, counts, np.arange(len(counts)))
+        batches = run.epoch(0)
+        for i in range(_TIMED_STEPS + 1):
+            begin = time.perf_counter() if i == 1 else begin  # the first is slower
+            run.one_step(batches[i % len(batches)])
+        run.look()
+        step = (time.perf_counter() - begin) / _TIMED_STEPS
+        begin = time.perf_counter()
+        if run.judges is not None:
+            run.judges(run.scorer)  # type: ignore[arg-type]
+        steps = _expected_steps(self.model, run.plan)
+        evaluations = steps / run.plan.evaluate_every
+        return (step * steps + evaluations * (time.perf_counter() - begin)) / len(counts)
+
+
+def _expected_steps(model: Any, plan: Plan) -> int:
+    """Return about when a refit ends: when it is twice as far as the model was at its best, and has waited."""
+    scored = [row for row in model.history_ if "score" in row]
+    if plan.patience is None or not scored:
+        return plan.steps
+    best = max(scored, key=lambda row: row["score"])["step"]
+    return int(min(plan.steps, 2 * best + plan.patience * plan.evaluate_every))
+
+
+class _NetTrainer:
+    """How a net's estimator sets up its training: all that this room takes from its inside."""
+
+    def __init__(self, model: SetEstimator, sets: Sets) -> None:
+        self.model, self.sets = model, sets
+        self.plain: SetEstimator = clone(model).set_params(  # of one member, and writes and shows nothing
+            net=clone(model.net_),
+            members=1,
+            checkpoint=None,
+            verbose=False,
+            compile=False,
+            random_state=0,
+            patience=None if model.patience is None else min(model.patience, _PATIENCE),
+        )
+        known = getattr(model, "categories_", None)  # a control is not fitted
+        self.plain._categories = self.plain._categories_of(sets) if known is None else known
+        self.standardise = self.plain._standardizer(sets, None)
+
+    @property
+    def at_once(self) -> int:
+        """How many members fit into memory side by side."""
+        in_batch = min(self.plain.batch_size, len(self.sets)) * int(self.sets.sizes.max())
+        return max(1, _AT_ONCE // in_batch)
+
+    def run(self, targets: Floats, counts: NDArray[np.int64], seeds: NDArray[np.int64]) -> "_ResampledRun":
+        """Lay out a run of nets, one for each row.
+
+        Every member has targets and weights of its own. What a batch holds in their place is where to find them: the
+        row of each object, and the number of each set.
+        """
+        plain, device = self.plain, find_device(self.plain.device)
+        scorers = [plain._build(plain.net, self.standardise, int(seed)) for seed in seeds]  # type: ignore[arg-type]
+        rows = self.standardise(self.sets).with_targets(np.arange(len(self.sets.objects), dtype=np.float64))
+        data = plain._resident(rows, device, np.arange(len(rows)))
+        plan = plain._plan(data, int(seeds[0]), scorers[0])
+        judges = None
+        if plain.validation:
+            judges = _Judges(plain.task, self.sets, targets, counts == 0, Resident(rows, device))
+        return _ResampledRun(scorers, plain._loss(), data, plan, targets, counts, judges)
+
+    def fitted(self, scorer: Scorer) -> SetEstimator:
+        """Return the model with another net in it."""
+        one = copy.copy(self.model)
+        one.members, one.scorer_, one._standardise = 1, scorer, self.standardise
+        return one
+
+
+class _Judges:
+    """The score of each member on the sets that it doesn't learn from."""
+
+    def __init__(self, task: Any, sets: Sets, targets: Floats, held_out: Mask, data: Resident) -> None:
+        self.sets, self.targets, self.held_out, self.data, self.task = sets, targets, held_out, data, task
+        self.enough = [
+            int((task.informative(sets.with_targets(own)) & out).sum())
+            >= min(FEWEST_TO_HOLD_OUT, len(sets) // 10)
+            for own, out in zip(targets, held_out, strict=True)
+        ]
+
+    @torch.no_grad()
+    def __call__(self, stack: Stack) -> list[float | None]:
+        stack.eval()
+        packed = _each_packed(stack, self.data).cpu().numpy()  # (r, objects)
+        members = len(packed)
+        values = np.full((members, len(self.sets)), np.nan)
+        for chosen, rows in self.sets.by_size():
+            m = rows.shape[1]
+            found = self.task.criterion(
+                packed[:, rows].reshape(-1, m), self.targets[:, rows].reshape(-1, m), per_set=True
+            )
+            values[:, chosen] = np.reshape(found, (members, -1))
+        values[~self.held_out] = np.nan
+        known = ~np.isnan(values)
+        means = np.where(known, values, 0.0).sum(1) / np.maximum(known.sum(1), 1)
+        return [float(mean) if enough else None for mean, enough in zip(means, self.enough, strict=True)]
+
+
+def _each_packed(stack: Stack, data: Resident) -> Tensor:
+    """Score all objects with each member, packed: (r, objects)."""
+    result = torch.empty(stack.members, int(data.sizes.sum()), device=data.device)
+    step = max(1, _AT_ONCE // (stack.members * int(data.sizes.max())))
+    order = np.argsort(data.sizes, kind="stable")  # so that there is little padding
+    for begin in range(0, len(order), step):
+        batch = data.batch(torch.from_numpy(order[begin : begin + step]).to(data.home))
+        rows = batch.targets[batch.there].long()  # type: ignore[index]
+        result[:, rows] = stack.each(batch.objects, batch.mask).float()[:, batch.there]
+    return result
+
+
+class _ResampledRun(Run):
+    """A run of several members on the same batches, each with targets and weights of its own.
+
+    Each keeps the weights with the best score on the sets it doesn't learn from, and is done when it has not become
+    better for long.
+    """
+
+    def __init__(
+        self,
+        scorers: Sequence[Scorer],
+        loss: Loss,
+        data: Resident,
+        plan: Plan,
+        targets: Floats,
+        counts: NDArray[np.int64],
+        judges: _Judges | None,
+    ) -> None:
+        self.members = len(scorers)
+        super().__init__(Stack(scorers).to(data.device), loss, data, plan, None)
+        self.own_targets = torch.from_numpy(np.asarray(targets, dtype=np.float32)).to(
+            data.device
+        )  # (r, objects)
+        means = counts.mean(1, keepdims=True)
+        self.own_weights = torch.from_numpy((counts / means).astype(np.float32)).to(data.device)  # (r, n)
+        self.judges = judges
+        self.bests: list[float | None] = [None] * self.members
+        self.kept: list[dict[str, Tensor] | None] = [None] * self.members
+        self.waited = [0] * self.members
+
+    def work(self, batch: Batch) -> Tensor:
+        """Let every member learn from the batch, with its own targets and weights."""
+        rows = torch.where(batch.there, batch.targets, 0.0).long()  # type: ignore[arg-type]
+        targets = torch.where(batch.there, self.own_targets[:, rows], torch.nan).flatten(0, 1)
+        weights = self.own_weights[:, batch.weights.long()].flatten()  # type: ignore[union-attr]
+        wide = Batch(batch.objects, batch.mask, targets, weights)
+        wide.there = batch.there.repeat(self.members, 1)
+        return super().work(wide)
+
+    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
+        return self.scorer.each(objects, mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
+
+    @property
+    def finished(self) -> bool:
+        patience = self.plan.patience
+        return patience is not None and all(waited >= patience for waited in self.waited)
+
+    def record(self) -> None:
+        self.loss_sum.zero_()
+        self.loss_count = 0
+        if self.judges is None:
+            return
+        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
+        for i, score in enumerate(self.judges(stack)):
+            best = self.bests[i]
+            done = self.plan.patience is not None and self.waited[i] >= self.plan.patience
+            if score is None or done:
+                continue
+            self.waited[i] += 1
+            if best is None or score > best:
+                self.bests[i], self.kept[i], self.waited[i] = score, stack.member(i), 0
+
+    def fitted(self) -> list[Scorer]:
+        """Return each member with its best weights; with its last ones where it had nothing to be judged by."""
+        self.scorer.draw_from(None)
+        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
+        found = []
+        for i in range(self.members):
+            one = stack.scorer(i)
+            best = self.kept[i]
+            if best is not None:
+                one.load_state_dict(best)
+            found.append(one)
+        return found
