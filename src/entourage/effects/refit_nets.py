@@ -18,6 +18,7 @@ from entourage.data.sets import Sets
 from entourage.estimators.net_estimator import FEWEST_TO_HOLD_OUT, SetEstimator
 from entourage.nets import Scorer
 from entourage.nets.ensemble import Stack
+from entourage.tasks.evaluate import metric_of_sets
 from entourage.tasks.losses import Loss
 from entourage.training.batches import Batch, Resident, find_device
 from entourage.training.loop import Run
@@ -153,30 +154,35 @@ class _NetTrainer:
 
 
 class _Judges:
-    """The score of each member on the sets that it doesn't learn from."""
+    """The score of each member on the sets that it doesn't learn from.
+
+    The sets by which one member or another is judged are evaluated as one: each member has targets of its own.
+    """
 
     def __init__(self, task: Any, sets: Sets, targets: Floats, held_out: Mask, data: Resident) -> None:
-        self.sets, self.targets, self.held_out, self.data, self.task = sets, targets, held_out, data, task
+        self.task, self.data, self.held_out = task, data, held_out
         self.enough = [
             int((task.informative(sets.with_targets(own)) & out).sum())
             >= min(FEWEST_TO_HOLD_OUT, len(sets) // 10)
             for own, out in zip(targets, held_out, strict=True)
         ]
+        member, number = np.nonzero(held_out)  # of each judged set, who is judged by it, and which it is
+        sizes = sets.sizes[number]
+        offsets = np.append(0, np.cumsum(sizes))
+        begins = member * len(sets.objects) + sets.offsets[number] - offsets[:-1]
+        self.rows = np.repeat(begins, sizes) + np.arange(
+            offsets[-1]
+        )  # of their objects, among all (r, objects)
+        self.judged = Sets(np.zeros((len(self.rows), 1)), offsets, targets.ravel()[self.rows])
 
     @torch.no_grad()
     def __call__(self, stack: Stack) -> list[float | None]:
         stack.eval()
-        packed = _each_packed(stack, self.data).cpu().numpy()  # (r, objects)
-        members = len(packed)
-        values = np.full((members, len(self.sets)), np.nan)
-        for chosen, rows in self.sets.by_size():
-            m = rows.shape[1]
-            found = self.task.criterion(
-                packed[:, rows].reshape(-1, m), self.targets[:, rows].reshape(-1, m), per_set=True
-            )
-            values[:, chosen] = np.reshape(found, (members, -1))
-        values[~self.held_out] = np.nan
+        packed = _each_packed(stack, self.data).cpu().numpy().ravel()[self.rows]
+        values = np.full(self.held_out.shape, np.nan)
+        values[self.held_out] = metric_of_sets(self.task.criterion, self.judged, packed)
         known = ~np.isnan(values)
+        # Not mean_over_sets: equal accuracies are told apart by how a sum is rounded, and refits must stay as they were
         means = np.where(known, values, 0.0).sum(1) / np.maximum(known.sum(1), 1)
         return [float(mean) if enough else None for mean, enough in zip(means, self.enough, strict=True)]
 
