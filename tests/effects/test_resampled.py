@@ -246,6 +246,14 @@ def test_what_cannot_be_resampled_is_an_error(wrong, error, words):
         refit_resampled(small(sets), sets, **wrong)
 
 
+def test_more_objects_than_single_precision_tells_apart_are_refused(monkeypatch):
+    sets = choices(0)
+    model = small(sets)
+    monkeypatch.setattr("entourage.effects.refits.MOST_OBJECTS", 50)
+    with pytest.raises(ParameterError, match="at most 50 objects"):
+        refit_resampled(model, sets, refits=2)
+
+
 # --- choice sets that repeat ----------------------------------------------------------------------
 
 

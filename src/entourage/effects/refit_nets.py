@@ -24,12 +24,13 @@ from entourage.training.batches import Batch, Resident, find_device
 from entourage.training.loop import Run
 from entourage.training.plan import Plan
 
-__all__ = ["Progress", "Refitter"]
+__all__ = ["MOST_OBJECTS", "Progress", "Refitter"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], None]
 
+MOST_OBJECTS = 2**24  # a batch holds the row of each object in single precision, which tells no more apart
 _AT_ONCE = 2**19  # objects in a batch of all members together, so that memory stays bounded
 _PATIENCE = 10  # evaluations without a better score after which a refit ends: all wait for the last
 _TIMED_STEPS = 4  # by which the time of a refit is judged

@@ -31,7 +31,7 @@ from sklearn.base import clone
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.effects.intervals import Measured
-from entourage.effects.refit_nets import Progress, Refitter
+from entourage.effects.refit_nets import MOST_OBJECTS, Progress, Refitter
 from entourage.effects.simulate import AMPLITUDES, Amplified, MeanModel, simulate_targets
 from entourage.errors import DataError, ParameterError, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser
@@ -130,6 +130,11 @@ def refit_resampled(
     if given.on_disk:
         raise ParameterError(
             "Refits need sets in memory; these are on disk. Take a sample of them, sets[:10_000]."
+        )
+    if len(given.objects) > MOST_OBJECTS:
+        raise ParameterError(
+            f"Refits are for at most {MOST_OBJECTS:,} objects; there are {len(given.objects):,}. Take a sample of the "
+            "sets, sets[:10_000]."
         )
     given = model.task.in_single_precision(model.task.check(given))
     labels = np.arange(len(given)) if groups is None else labels_of(groups, len(given))
