@@ -35,7 +35,7 @@ X_test, y_test = make_choices(5_000)
 
 found = context_test(X, y, draws=99)
 print(f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}")
-picture = draw_context_test(vars(found))
+picture = draw_context_test(found)
 
 # %%
 # What context is worth: the mean log-likelihood of fresh choices.
@@ -46,11 +46,11 @@ feta = DiscreteChooser(FETA(width=64), steps=1_500, random_state=0).fit(X, y)
 print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {feta.log_likelihood(X_test, y_test):.3f}")
 
 # %%
-# What the net has learnt, with intervals over sets: pairs that turn round when the third product leaves, and the
-# attraction effect among products that stand together anyway.
+# What the net has learnt: the preference-reversal rate when one product is removed, and the attraction effect among
+# the products of each choice set, with its interval over sets.
 
 report = effects_report(feta, X_test[:1_000], draws=0)
-print("pairs turn round:", report["reversal_rate"]["value"], report["reversal_rate"]["interval"])
+print("preference-reversal rate:", report.reversal_rate.value)
 effect = natural_effects(feta, X_test, names=["quality", "economy"]).effects["attraction"]
 print("attraction:", effect.shift.value, effect.shift.interval())
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,9 @@ PUSHED = np.array(
 )  # with the 9, the second is worth 2, more than the first
 
 
+TESTED = context_test(np.random.default_rng(1).normal(size=(9, 3, 1)), [0, 1, 2] * 3, draws=1)
+
+
 # --- one object leaves ----------------------------------------------------------------------------
 
 
@@ -121,7 +125,7 @@ def test_a_fitted_net_without_context_has_exactly_no_effect_and_one_with_context
     blind = Ranker(ContextFree(width=16), **settings).fit(X, ranks)
     report = effects_report(blind, Sets.of(X * 3, ranks), draws=0)
     for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount"):
-        assert report[name]["value"] == 0
+        assert getattr(report, name).value == 0
     seeing = DiscreteChooser(FATE(width=16), **settings).fit(X, ranks.argmin(1))
     assert iia_violation(seeing, X).interval()[0] > 0.01
     assert reversal_rate(seeing, X).interval()[0] > 0
@@ -469,56 +473,57 @@ def test_the_report_is_json_and_agrees_with_the_parts():
     X, y = choices(0, 60, context=1.0, sizes=(2, 3, 5))
     sets = Sets.from_list(X, [np.arange(len(x)) != c for x, c in zip(X, y, strict=True)])
     report = effects_report(model, sets, draws=19)
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
-    assert report["reversal_rate"]["value"] == reversal_rate(model, sets).value
-    assert (
-        report["iia_violation"]["interval"] is report["iia_violation"]["reference"] is None
-    )  # without refits
-    assert (report["sets"], report["sets_seen"], report["smallest"], report["largest"]) == (60, 40, 3, 5)
-    top = report["strongest"][0]
-    matrix = influence_matrix(model, sets[top["set"]])[0]
-    assert top["moves"] == pytest.approx(np.nanmean(np.abs(matrix[:, top["place"]])))
-    assert report["context_test"]["p_value"] <= 0.1
-    assert effects_report(model, sets, draws=0, most_sets=5)["sets_seen"] == 5
+    told = report.to_json()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert report.reversal_rate.value == told["reversal_rate"]["value"] == reversal_rate(model, sets).value
+    assert report.iia_violation.interval is report.iia_violation.reference is None  # without refits
+    assert (report.sets, report.sets_seen, report.smallest, report.largest) == (60, 40, 3, 5)
+    top = report.strongest[0]
+    matrix = influence_matrix(model, sets[top.set])[0]
+    np.testing.assert_array_equal(report.matrix, matrix)
+    assert top.moves == pytest.approx(np.nanmean(np.abs(matrix[:, top.place])))
+    assert report.context_test.result.p_value == told["context_test"]["p_value"] <= 0.1
+    assert report.natural_effects.to_json() == natural_effects(model, sets).to_json()
+    assert effects_report(model, sets, draws=0, most_sets=5).sets_seen == 5
     single = effects_report(model, sets[1], draws=0)
-    assert single["reversal_rate"]["interval"] is None
-    assert single["context_test"] is None
+    assert single.reversal_rate.interval is None
+    assert single.context_test is None
+    assert single.no_intervals == "No refits, so no confidence intervals."
 
 
 def test_rankings_are_tested_by_who_came_first_and_a_test_that_cannot_be_says_why():
     X, ranks = make_medoid(n_sets=80, random_state=0)
-    found = effects_report(Model(alone), Sets.of(X, ranks), draws=9)["context_test"]
-    assert found["n_sets"] == 80
+    found = effects_report(Model(alone), Sets.of(X, ranks), draws=9).context_test
+    assert found.result.n_sets == 80
     constant = Sets.of(np.ones((5, 3, 2)), np.tile([0, 1, 1], (5, 1)))
-    assert "alike" in effects_report(Model(alone), constant, draws=9)["context_test"]["failed"]
+    assert "alike" in effects_report(Model(alone), constant, draws=9).context_test.failed
 
 
 def test_sets_that_say_nothing_to_the_test_are_counted_by_their_reason():
     X, y = choices(0, 60, sizes=(3, 2, 4))
     rows = [np.array(np.arange(len(x)) != c, dtype=float) for x, c in zip(X, y, strict=True)]
-    plain = effects_report(Model(alone), Sets.from_list(X, rows), draws=9)["context_test"]
-    assert plain["left_out"] == {}
+    plain = effects_report(Model(alone), Sets.from_list(X, rows), draws=9).context_test
+    assert plain.left_out == {}
     more = [np.zeros((1, 2)), np.ones((3, 2)), np.ones((2, 2)), np.ones((3, 2))]
     odd = [np.zeros(1), np.ones(3), np.zeros(2), np.array([0.0, 1.0, 0.0])]
-    found = effects_report(Model(alone), Sets.from_list([*X, *more], [*rows, *odd]), draws=9)["context_test"]
-    assert found["left_out"] == {"one_object": 1, "nothing": 1, "several": 2}
-    assert {key: found[key] for key in plain if key != "left_out"} == {
-        key: plain[key] for key in plain if key != "left_out"
-    }
-    none = effects_report(Model(alone), Sets.from_list(more, odd), draws=9)["context_test"]
-    assert none["failed"].endswith("of which one was chosen or came first; there is none.")
-    assert none["left_out"] == found["left_out"]
+    found = effects_report(Model(alone), Sets.from_list([*X, *more], [*rows, *odd]), draws=9).context_test
+    assert found.left_out == {"one_object": 1, "nothing": 1, "several": 2}
+    assert found.result == plain.result
+    none = effects_report(Model(alone), Sets.from_list(more, odd), draws=9).context_test
+    assert none.failed.endswith("of which one was chosen or came first; there is none.")
+    assert none.left_out == found.left_out
+    assert none.to_json() == {"failed": none.failed, "left_out": none.left_out}
 
 
 def test_who_came_first_is_who_has_the_best_rank_of_the_set_wherever_ranks_begin():
     X, ranks = make_medoid(n_sets=60, random_state=0)
-    plain = effects_report(Model(alone), Sets.of(X, ranks), draws=9)["context_test"]
+    plain = effects_report(Model(alone), Sets.of(X, ranks), draws=9).context_test
     later = ranks + 1.0 + np.arange(60)[:, None] % 2  # from 1 or from 2
-    found = effects_report(Model(alone), Sets.of(X, later), draws=9)["context_test"]
+    found = effects_report(Model(alone), Sets.of(X, later), draws=9).context_test
     assert found == plain
     later[0], later[1, ranks[1] == 1] = np.nan, later[1].min()
-    found = effects_report(Model(alone), Sets.of(X, later), draws=9)["context_test"]
-    assert (found["n_sets"], found["left_out"]) == (58, {"nothing": 1, "several": 1})
+    found = effects_report(Model(alone), Sets.of(X, later), draws=9).context_test
+    assert (found.result.n_sets, found.left_out) == (58, {"nothing": 1, "several": 1})
 
 
 def test_pictures_are_drawn(tmp_path):
@@ -528,11 +533,11 @@ def test_pictures_are_drawn(tmp_path):
         draw_influence(np.full((2, 2), np.nan)),
         draw_effects(effects_report(model, MIXED)),
         draw_effects(effects_report(Model(alone), MIXED[:1])),
-        draw_natural_effects(natural_effects(model, RNG.normal(size=(20, 5, 2))).to_json()),
-        draw_natural_effects(natural_effects(model, np.stack([T, C, T - 0.1], 1)[:1]).to_json()),
+        draw_natural_effects(natural_effects(model, RNG.normal(size=(20, 5, 2)))),
+        draw_natural_effects(natural_effects(model, np.stack([T, C, T - 0.1], 1)[:1])),
         draw_decoys(Model(near_dominated), T[0], C[0], [[0, 0], [3, 3]], points=11),
         draw_decoys(Model(alone), T[0], C[0], [[0, 0], [3, 3]], points=5),
-        draw_context_test(vars(context_test(RNG.normal(size=(60, 3, 1)), np.arange(60) % 3, draws=9))),
+        draw_context_test(context_test(RNG.normal(size=(60, 3, 1)), np.arange(60) % 3, draws=9)),
     ]
     for i, figure in enumerate(figures):
         figure.savefig(tmp_path / f"{i}.png")
@@ -581,9 +586,13 @@ def test_pictures_are_drawn(tmp_path):
         (lambda: effects_report(Model(alone), PUSHED, most_sets=0), ParameterError, "most_sets"),
         (lambda: draw_influence(PUSHED), ShapeError, "One influence matrix"),
         (lambda: draw_influence(np.eye(2), ["a"]), ShapeError, "one for each of 2"),
-        (lambda: draw_effects({}), DataError, "has no reversal_rate"),
-        (lambda: draw_natural_effects({"attraction": None}), DataError, "nothing to draw"),
-        (lambda: draw_context_test({"statistic": 1.0, "degrees": 1}), DataError, "simulated no choices"),
+        (lambda: draw_effects({}), DataError, "an EffectsReport; got dict"),
+        (
+            lambda: draw_natural_effects(natural_effects(Model(alone), PUSHED, ordered=[])),
+            DataError,
+            "nothing to draw",
+        ),
+        (lambda: draw_context_test(replace(TESTED, null=[])), DataError, "simulated no choices"),
     ],
 )
 def test_wrong_input_says_what_is_needed(wrong, error, words):

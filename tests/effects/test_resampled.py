@@ -9,7 +9,7 @@ import torch
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
-from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser, load
 from entourage.baselines import RankSVM
 from entourage.cli.program import app
 from entourage.data import Sets, make_medoid
@@ -17,12 +17,11 @@ from entourage.data.encoder import TableEncoder
 from entourage.effects import effects_report
 from entourage.effects.intervals import Measured, calibrated_intervals
 from entourage.effects.menus import repeated_menus
-from entourage.effects.observed import natural_effects
-from entourage.effects.plots import draw_effects, draw_natural_effects
 from entourage.effects.refit_nets import Refitter
 from entourage.effects.refits import refit_resampled, refits_in, resample_groups, seconds_of_refits
+from entourage.effects.report import QUANTITIES
 from entourage.effects.simulate import plackett_luce_scale, simulate_targets
-from entourage.errors import DataError, ParameterError
+from entourage.errors import DataError, ParameterError, UserError
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
 TINY = {"steps": 8, "device": "cpu", "random_state": 0}
@@ -140,7 +139,7 @@ def test_rankings_and_models_without_a_net_can_be_refitted():
     for model in (Ranker(FATE(width=8), subset_size=3, **TINY), RankSVM()):
         found = refit_resampled(model.fit(sets), sets, refits=2)
         report = effects_report(model, sets, refits=found, draws=0)
-        assert np.isfinite(report["iia_violation"]["interval"]).all()
+        assert np.isfinite(report.iia_violation.interval).all()
 
 
 # --- simulated targets ----------------------------------------------------------------------------
@@ -209,15 +208,13 @@ def test_without_context_intervals_hold_zero():
         sets = choices(seed, n=80)
         model = small(sets, steps=25, learning_rate=0.01)
         refits = refit_resampled(model, sets, refits=4, random_state=seed)
-        report = effects_report(model, sets, refits=refits, draws=0)
-        natural = natural_effects(
-            model, sets, refits=refits, better={"x0": "more", "x1": "more"}, most_triples=100
-        ).to_json()
-        for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount"):
-            excluded.append(report[name]["interval"][0] > 0)
-            assert report[name]["value"] > 0  # which by itself looks like context
+        better = {"x0": "more", "x1": "more"}
+        report = effects_report(model, sets, refits=refits, draws=0, better=better, most_triples=100)
+        for name in QUANTITIES:
+            excluded.append(getattr(report, name).interval[0] > 0)
+            assert getattr(report, name).value > 0  # which by itself looks like context
         for name in ("attraction", "compromise", "similarity"):
-            low, high = natural[name]["interval"]
+            low, high = report.natural_effects.quantity(name).interval
             excluded.append(low > 0 or high < 0)
             widths.append(high - low)
     assert binomtest(sum(excluded), len(excluded), 0.07, alternative="greater").pvalue > 0.01
@@ -364,8 +361,6 @@ def test_the_command_resamples_people_and_says_so(trips, monkeypatch):
     page = (trips / "page.html").read_text()
     assert "Choice sets that repeat" in page
     assert "refits without context" in page
-    draw_effects(found)
-    draw_natural_effects(found["natural_effects"])
 
 
 def test_a_table_without_its_target_has_no_intervals(trips):
@@ -374,3 +369,33 @@ def test_a_table_without_its_target_has_no_intervals(trips):
     found = json.loads(run_command(trips, "new.csv", "--json").stdout)
     assert found["iia_violation"]["interval"] is found["context_test"] is None
     assert found["menus"] == []
+
+
+def test_a_table_in_python_gives_what_the_command_prints(trips):
+    options = ["--group", "who", "--refits", 2, "--help-row", 3, "--against", 5, "--less-is-better", "speed"]
+    told = json.loads(run_command(trips, "trips.csv", *options, "--json").stdout)
+    model, frame = load(trips / "trips.entourage").set_params(device="cpu"), pd.read_csv(trips / "trips.csv")
+    better = {"speed": "less"}
+    found = effects_report(model, frame, groups="who", refits=2, pair=(3, 5), better=better, draws=0)
+    assert json.loads(json.dumps(found.to_json())) == told
+    assert found.pair.map.names == ("speed", "cheap")
+    assert sorted(found.rows.tolist()) == list(range(len(frame)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"groups": "who"}, "no table"),
+        ({"rows": [1, 2]}, "rows needs one for each of"),
+        ({"map_names": ("x0", "x1")}, "A map is of a pair"),
+        ({"pair": (1, 1)}, "two different rows"),
+        ({"pair": (1, 10**6)}, "got 1,000,000"),
+        ({"pair": (0, 1), "map_names": ("x0", "speed")}, "got 'speed'. Choose from 'x0', 'x1'"),
+        ({"better": {"speed": "less"}}, "'speed' is none of them"),
+    ],
+)
+def test_a_report_says_what_is_wrong_before_it_refits(wrong, words, monkeypatch):
+    monkeypatch.setattr("entourage.effects.report.refit_resampled", lambda *_, **__: pytest.fail("refitted"))
+    model = Known(lambda sets: sets.objects[:, 0])
+    with pytest.raises(UserError, match=words):
+        effects_report(model, choices(0), refits=2, draws=0, **wrong)

@@ -33,7 +33,7 @@ from entourage.effects.null_models import Panel, logit_test
 from entourage.errors import DataError, check_choice, check_number
 from entourage.tasks import Choice
 
-__all__ = ["ContextTest", "context_test"]
+__all__ = ["ContextTest", "FirstChoiceTest", "context_test", "first_choice_test"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -71,6 +71,29 @@ class ContextTest:
     interaction: str
     assumptions: tuple[str, ...]
     null: list[float] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True)
+class FirstChoiceTest:
+    """The result of :func:`first_choice_test`.
+
+    Attributes
+    ----------
+    result : None where the test can't be done
+    failed : why not, else None
+    left_out : how many sets took no part, by reason: they have "one_object", "nothing" was chosen or ranked, or
+        "several" were chosen or share the first place
+    """
+
+    result: ContextTest | None
+    failed: str | None
+    left_out: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, ready for JSON; where the test can't be done, why."""
+        if self.result is None:
+            return {"failed": self.failed, "left_out": self.left_out}
+        return vars(self.result) | {"assumptions": list(self.result.assumptions), "left_out": self.left_out}
 
 
 def context_test(
@@ -165,6 +188,54 @@ def context_test(
         assumptions=_assumptions(words, None if groups is None else n_people),
         null=null,
     )
+
+
+def first_choice_test(
+    sets: Sets, *, groups: ArrayLike | None = None, draws: int = 199, random_state: Seed = 0
+) -> FirstChoiceTest:
+    """Do :func:`context_test` with what was chosen or, of rankings, ranked first; say what can't be tested.
+
+    Sets in which that is not one object take no part.
+
+    Parameters
+    ----------
+    sets : with targets
+    groups, draws, random_state : see :func:`context_test`
+    """
+    chosen, informative, left_out = _first_choices(sets)
+    people = None if groups is None else labels_of(groups, len(sets))[informative]
+    try:
+        if not informative.any():
+            raise DataError(
+                "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
+            )
+        found = context_test(chosen[informative], groups=people, draws=draws, random_state=random_state)
+    except DataError as error:
+        return FirstChoiceTest(None, str(error), left_out)
+    return FirstChoiceTest(found, None, left_out)
+
+
+def _first_choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:
+    """Return the sets with target 0 for what was chosen or came first, in which of them that is one, and why not."""
+    starts = sets.offsets[:-1]
+    targets: Floats = sets.targets  # type: ignore[assignment]
+    known = targets >= 0  # NaN and -1: not ranked
+    places = np.where(known, targets, np.inf)
+    best = np.minimum.reduceat(places, starts)  # ranks may begin at 1, and later where grades are few
+    first = known & (places == np.repeat(best, sets.sizes))
+    several = np.add.reduceat(first, starts, dtype=np.int64) > 1
+    nothing = np.isinf(best)
+    if np.isin(targets, (0.0, 1.0)).all():  # choices: what was not chosen has rank 1
+        nothing |= best == 1
+    single = sets.sizes == 1
+    left_out = {
+        "one_object": int(single.sum()),
+        "nothing": int((nothing & ~single).sum()),
+        "several": int((several & ~nothing & ~single).sum()),
+    }
+    chosen = sets.with_targets(np.where(first, 0.0, 1.0))
+    informative = ~(single | nothing | several)
+    return chosen, informative, {reason: count for reason, count in left_out.items() if count}
 
 
 def _assumptions(own_utility: str, n_groups: int | None) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from entourage.data.sets import AnySets, Sets
 from entourage.effects.estimate import draw_at_most
-from entourage.effects.triples import broadcast_objects, change_beyond_rounding, spread_of, utility_gaps
+from entourage.effects.features import Features, spread_of
+from entourage.effects.triples import broadcast_objects, change_beyond_rounding, utility_gaps
 from entourage.effects.utilities import Model
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
@@ -20,9 +22,11 @@ __all__ = [
     "Decoy",
     "DecoyMap",
     "DecoysFound",
+    "PairDecoys",
     "best_decoy",
     "decoy_map",
     "decoys_among",
+    "decoys_of_pair",
     "map_features",
 ]
 
@@ -43,12 +47,24 @@ class Decoy:
 
 @dataclass(frozen=True)
 class DecoyMap:
-    """What C does to A against B everywhere on a grid: the places, the shifts (y, x), the log-odds without C."""
+    """What a third object C does to A against B everywhere on a grid in two features.
+
+    Attributes
+    ----------
+    x, y : the values of the two features
+    shifts : by how much C there raises the log-odds of A against B, (y, x)
+    before : the log-odds without C
+    A, B : the two features of A and of B
+    names : of the two features
+    """
 
     x: Floats
     y: Floats
     shifts: Floats
     before: float
+    A: Floats
+    B: Floats
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,46 @@ class DecoysFound:
     before: float
     tried: int
     situation: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class PairDecoys:
+    """Which objects, as a third, help one row of a table against another, and where a third object would.
+
+    Attributes
+    ----------
+    row, against : the two rows
+    found : the objects that help and that hurt, by their places among the objects
+    map : where a third object would help; None where fewer than two features vary
+    """
+
+    row: int
+    against: int
+    found: DecoysFound
+    map: DecoyMap | None
+
+    @property
+    def probability(self) -> float:
+        """Of preferring the row where there are only these two."""
+        return float(expit(self.found.before))
+
+    def to_json(self, rows: Index) -> dict[str, Any]:
+        """Return everything but the shifts of the map, ready for JSON; ``rows`` are those of the objects."""
+
+        def decoy(one: Decoy) -> dict[str, Any]:
+            before, after = float(expit(one.before)), float(expit(one.after))
+            return {"row": int(rows[one.candidate]), "shift": one.shift, "before": before, "after": after}
+
+        return {
+            "row": self.row,
+            "against": self.against,
+            "log_odds": self.found.before,
+            "probability": self.probability,
+            "tried": self.found.tried,
+            "map": None if self.map is None else list(self.map.names),
+            "helps": [decoy(one) for one in self.found.helps],
+            "hurts": [decoy(one) for one in self.found.hurts],
+        }
 
 
 def best_decoy(
@@ -124,6 +180,7 @@ def decoy_map(
     bounds: ArrayLike,
     *,
     features: tuple[int, int] = (0, 1),
+    names: tuple[str, str] = ("first feature", "second feature"),
     others: ArrayLike | None = None,
     points: int = 81,
     situation: ArrayLike | None = None,
@@ -142,7 +199,8 @@ def decoy_map(
     x, y = (np.linspace(low[i], high[i], points) for i in (0, 1))
     c = np.tile(rest, (points * points, 1))
     c[:, features[0]], c[:, features[1]] = (part.ravel() for part in np.meshgrid(x, y))
-    return DecoyMap(x, y, shifts(c).reshape(points, points), before)
+    a, b = (np.asarray(one, dtype=np.float64).ravel()[list(features)] for one in (A, B))
+    return DecoyMap(x, y, shifts(c).reshape(points, points), before, a, b, names)
 
 
 def _against(
@@ -265,6 +323,78 @@ def decoys_among(
         ]
 
     return DecoysFound(some(_first(-values)), some(_first(values)), before, len(tried), situation)
+
+
+def decoys_of_pair(
+    model: Model,
+    sets: Sets,
+    row: int,
+    against: int,
+    *,
+    rows: Index,
+    map_names: tuple[str, str] | None = None,
+    random_state: int = 0,
+) -> PairDecoys:
+    """Find which objects of sets help one of them against another, and map where a third object would.
+
+    The third object of the map has the numbers half way between the two, and the categories of the first.
+
+    Parameters
+    ----------
+    row, against : two of ``rows``
+    rows : of each object its row
+    map_names : the features of the map; by default those of :func:`map_features`
+    """
+    if row == against:
+        raise ParameterError(f"A pair needs two different rows; both are {row}.")
+    target, competitor = (_place_of(one, rows) for one in (row, against))
+    known = Features.of(sets)
+    mapped = _two_features(sets, target, competitor, known, map_names)
+    found = decoys_among(model, sets, target, competitor, random_state=random_state)
+    if mapped is None:
+        return PairDecoys(row, against, found, None)
+    A, B = sets.objects[[target, competitor]].astype(np.float64)
+    others = A.copy()
+    others[known.ordered] = (A[known.ordered] + B[known.ordered]) / 2
+    others[list(known.missing.values())] = 0.0  # a third object with numbers misses none
+    columns = sets.objects[:, list(mapped)]
+    where = decoy_map(
+        model,
+        A,
+        B,
+        [columns.min(0), columns.max(0)],
+        features=mapped,
+        names=(known.names[mapped[0]], known.names[mapped[1]]),
+        others=others,
+        situation=found.situation,
+    )
+    return PairDecoys(row, against, found, where)
+
+
+def _place_of(row: int, rows: Index) -> int:
+    places = np.flatnonzero(rows == row)
+    if len(places) == 0:
+        raise DataError(
+            f"A row of the table is a number from 0 to {len(rows) - 1:,}; got {row:,}. Give one of these."
+        )
+    return int(places[0])
+
+
+def _two_features(
+    sets: Sets, target: int, competitor: int, known: Features, names: tuple[str, str] | None
+) -> tuple[int, int] | None:
+    """Return the places of the features of a map."""
+    if names is None:
+        return map_features(sets, target, competitor, known.ordered)
+    varied = known.varied(sets)
+    wrong = [name for name in names if name not in varied]
+    if wrong or len(set(names)) != 2 or len(names) != 2:
+        came = repr(wrong[0]) if wrong else f"{names[0]!r} twice"
+        raise ParameterError(
+            f"A map needs two different features that are numbers and vary in the table; got {came}. "
+            f"Choose from {', '.join(map(repr, varied)) or 'another table: there is none'}."
+        )
+    return varied[names[0]], varied[names[1]]
 
 
 def map_features(sets: Sets, target: int, competitor: int, among: Sequence[int]) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from entourage.errors import check_number
 
-__all__ = ["Calibrated", "Measured", "calibrated_intervals", "from_refits"]
+__all__ = ["Calibrated", "Measured", "Quantity", "calibrated_intervals"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -44,6 +44,38 @@ class Calibrated:
     refits: float
     reference: float
     reference_quantile: float
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A context effect of a model and, from refits, in the population.
+
+    Attributes
+    ----------
+    value : of the model
+    n : over how many sets (or triples) it is a mean
+    estimate, interval : in the population of groups, with its confidence interval; None without refits
+    refits : the mean over refits to resampled groups
+    reference, reference_quantile : mean and quantile of the refits to targets simulated from the context-ablated
+        control, in which there is no context effect
+    """
+
+    value: float
+    n: int
+    estimate: float | None = None
+    interval: tuple[float, float] | None = None
+    refits: float | None = None
+    reference: float | None = None
+    reference_quantile: float | None = None
+
+    @classmethod
+    def of(cls, value: float, n: int, found: Calibrated | None) -> "Quantity":
+        """Join what a model shows and what its refits come to, None without refits."""
+        return cls(value, n) if found is None else cls(value, n, **vars(found))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return vars(self) | {"interval": None if self.interval is None else list(self.interval)}
 
 
 def calibrated_intervals(
@@ -123,15 +155,3 @@ def _undone(shown: float, recovery: float, bend: float, times: int = 1) -> float
         less = middle * (recovery * middle / (middle + bend)) ** times < y
         low, high = (middle, high) if less else (low, middle)
     return float(np.copysign(high, shown))
-
-
-def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
-    """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
-
-    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
-    """
-    kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
-    if name not in measured:
-        return dict.fromkeys(kept)
-    found = calibrated_intervals(measured, level=level, **bounds)[name]
-    return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}

@@ -14,7 +14,7 @@ that take that into account.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,30 +22,24 @@ from scipy.special import expit
 
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.context_test import context_test
 from entourage.effects.estimate import Estimate
-from entourage.effects.intervals import from_refits
-from entourage.effects.refits import Refits
 from entourage.effects.triples import of_three
 from entourage.effects.utilities import Model, utilities_of
-from entourage.errors import DataError, ShapeError, check_number
+from entourage.errors import ShapeError
 from entourage.estimators.base import without_each
 from entourage.tasks import SubsetChoice
 
 __all__ = [
     "Regularity",
-    "effects_report",
     "iia_violation",
     "influence_matrix",
+    "measure_removals",
     "regularity_violation",
     "reversal_rate",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
-
-_SHOWN = 10  # objects that a report names
-_LARGEST_SHOWN = 30  # objects of a set whose matrix a report gives
 
 
 @dataclass(frozen=True)
@@ -119,10 +113,10 @@ def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | Non
 def _estimates(model: Model, sets: AnySets, groups: ArrayLike | None) -> dict[str, Estimate]:
     given = of_three(sets, least=1)
     labels = None if groups is None else labels_of(groups, len(given))
-    return {name: Estimate(values, labels) for name, values in _measure(model, given)[0].items()}
+    return {name: Estimate(values, labels) for name, values in measure_removals(model, given)[0].items()}
 
 
-def _measure(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
+def measure_removals(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
     """Return all figures of each set in one pass, and of each object how much it moves the others on average."""
     figures = {
         name: np.full(len(sets), np.nan)
@@ -177,139 +171,3 @@ def _chances(model: Model, utilities: Floats) -> Floats:
     powers = np.exp(utilities - highest)
     nothing = np.exp(-highest) if outside else 0.0
     return np.asarray(powers / (np.nansum(powers, axis=1, keepdims=True) + nothing))
-
-
-# --- everything at once ---------------------------------------------------------------------------
-
-
-def effects_report(
-    model: Model,
-    sets: AnySets,
-    *,
-    groups: ArrayLike | None = None,
-    refits: Refits | None = None,
-    most_sets: int = 500,
-    level: float = 0.05,
-    draws: int = 199,
-    random_state: int = 0,
-) -> dict[str, Any]:
-    """Return the context effects of a model on these sets, ready for JSON.
-
-    Parameters
-    ----------
-    groups : one label a set, such as who chose: for the test of the choices themselves. Those of the intervals are
-        given to :func:`entourage.effects.refit_resampled`
-    refits : of the model, for confidence intervals; without them there are none
-    most_sets : measure so many sets, drawn at random
-    level : what the intervals leave out
-    draws : of the test of the choices themselves (or the first places of rankings), on all sets; 0 for no test
-    random_state : seeds both
-
-    Returns
-    -------
-    dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount", each with the "value" of the
-    model, "n" sets, and from refits (None without) "refits", their mean, "reference", their mean where there is no
-    context effect, "reference_quantile", "estimate", what that comes to in the population, and its "interval";
-    "groups", how many were resampled; "strongest", the objects that move the others most; "matrix", the influences in
-    the set of the first of them, where it is not too large; "context_test", None where there are no targets or no
-    draws, with "left_out", how many sets took no part because they have "one_object", because "nothing" was chosen or
-    ranked in them, or because "several" were chosen or share the first place. A test that can't be done says why, in
-    "failed".
-    """
-    check_number("most_sets", most_sets, least=1, whole=True)
-    check_number("level", level, above=0, below=1)
-    check_number("draws", draws, least=0, whole=True)
-    check_number("random_state", random_state, least=0, whole=True)
-    given = of_three(sets, least=1)
-    telling = np.flatnonzero(given.sizes >= 3)
-    if len(telling) > most_sets:
-        drawn = np.random.default_rng(random_state).choice(len(telling), most_sets, replace=False)
-        telling = telling[np.sort(drawn)]
-    seen = given[telling]
-    figures, pull = _measure(model, seen)
-    labels = None if groups is None else labels_of(groups, len(given))
-    measured = {} if refits is None else refits.measure(lambda one: _means(one, seen))
-    entries = {
-        name: {"value": float(np.nanmean(values)), "n": int((~np.isnan(values)).sum())}
-        | from_refits(
-            {name: measured[name]} if measured else {},
-            name,
-            level,
-            least=0.0,
-            most=np.inf if name == "iia_violation" else 1.0,
-        )
-        for name, values in figures.items()
-    }
-    strongest = []
-    for row in np.argsort(-pull, kind="stable")[:_SHOWN]:
-        i = int(np.searchsorted(seen.offsets, row, side="right")) - 1
-        strongest.append(
-            {"set": int(telling[i]), "place": int(row - seen.offsets[i]), "moves": float(pull[row])}
-        )
-    return {
-        "model": " ".join(repr(model).split()),
-        "sets": len(given),
-        "sets_seen": len(seen),
-        "smallest": int(seen.sizes.min()),
-        "largest": int(seen.sizes.max()),
-        "level": level,
-        "groups": None if refits is None else refits.groups,
-        "resampled": "sets" if refits is not None and refits.groups == len(given) else "groups",
-        **entries,
-        "strongest": strongest,
-        "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
-        "context_test": None
-        if given.targets is None or draws == 0
-        else _tested(given, labels, draws, random_state),
-    }
-
-
-def _means(model: Model, sets: Sets) -> dict[str, float]:
-    return {name: float(np.nanmean(values)) for name, values in _measure(model, sets)[0].items()}
-
-
-def _choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:
-    """Return the sets with 0 for who was chosen or came first, in which of them that is one, and why not in others."""
-    starts = sets.offsets[:-1]
-    targets: Floats = sets.targets  # type: ignore[assignment]
-    known = targets >= 0  # NaN and -1: not ranked
-    places = np.where(known, targets, np.inf)
-    best = np.minimum.reduceat(places, starts)  # ranks may begin at 1, and later where grades are few
-    first = known & (places == np.repeat(best, sets.sizes))
-    several = np.add.reduceat(first, starts, dtype=np.int64) > 1
-    nothing = np.isinf(best)
-    if np.isin(targets, (0.0, 1.0)).all():  # choices: who was not chosen has rank 1
-        nothing |= best == 1
-    single = sets.sizes == 1
-    left_out = {
-        "one_object": int(single.sum()),
-        "nothing": int((nothing & ~single).sum()),
-        "several": int((several & ~nothing & ~single).sum()),
-    }
-    telling = ~(single | nothing | several)
-    chosen = sets.with_targets(np.where(first, 0.0, 1.0))
-    return chosen, telling, {reason: count for reason, count in left_out.items() if count}
-
-
-def _tested(sets: Sets, groups: Index | None, draws: int, random_state: int) -> dict[str, Any]:
-    chosen, telling, left_out = _choices(sets)
-    options: dict[str, Any] = {"draws": draws, "random_state": random_state}
-    if groups is not None:
-        options["groups"] = groups[telling]
-    try:
-        if not telling.any():
-            raise DataError(
-                "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
-            )
-        found = dict(vars(context_test(chosen[telling], **options)))
-        found["assumptions"] = list(found["assumptions"])
-    except DataError as error:
-        found = {"failed": str(error)}
-    return found | {"left_out": left_out}
-
-
-def _shown_matrix(model: Model, one: Sets) -> list[list[float | None]] | None:
-    if one.uniform_size is None or one.uniform_size > _LARGEST_SHOWN:
-        return None
-    matrix = influence_matrix(model, one)[0]
-    return [[None if np.isnan(entry) else float(entry) for entry in row] for row in matrix]

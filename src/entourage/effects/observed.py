@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from entourage.data.sets import AnySets, Sets
 from entourage.effects.estimate import draw_at_most
-from entourage.effects.intervals import Measured, from_refits
+from entourage.effects.features import Features, spread_of
+from entourage.effects.intervals import Measured, Quantity, calibrated_intervals
 from entourage.effects.refits import Refits
 from entourage.effects.triples import (
     ContextEffect,
@@ -20,12 +21,11 @@ from entourage.effects.triples import (
     lies_between,
     of_three,
     only_first_dominates,
-    spread_of,
 )
 from entourage.effects.utilities import Model, utilities_of
-from entourage.errors import ParameterError, ShapeError, check_choice, check_number
+from entourage.errors import ParameterError, check_choice, check_number
 
-__all__ = ["NaturalEffects", "natural_effects"]
+__all__ = ["NaturalEffects", "check_better", "natural_effects"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -64,20 +64,32 @@ class NaturalEffects:
     extrapolated: bool = False
     failed: str | None = None
 
+    def quantity(self, name: str, level: float = 0.05) -> Quantity | None:
+        """Return the mean shift of an effect and, from refits, its interval of 1 - level; None without a case."""
+        effect = self.effects[name]
+        if effect is None:
+            return None
+        found = calibrated_intervals(self.refits, level=level)[name] if name in self.refits else None
+        return Quantity.of(effect.shift.value, effect.shift.n, found)
+
+    def _effect_json(self, name: str, level: float) -> dict[str, Any] | None:
+        effect, quantity = self.effects[name], self.quantity(name, level)
+        if effect is None or quantity is None:
+            return None
+        entry = quantity.to_json()
+        first = {key: entry.pop(key) for key in ("value", "interval", "n")}
+        shares = {"before": effect.before, "after": effect.after, "turned": effect.turned}
+        return first | shares | entry | {"sets": self.sets[name]}
+
     def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return everything, ready for JSON; intervals leave out ``level``, and are None without refits."""
+        """Return everything, ready for JSON; intervals hold 1 - level, and are None without refits."""
         return {
             "failed": self.failed,
             "better": self.better,
             "slopes": self.slopes,
             "left_out": self.left_out,
             "extrapolated": self.extrapolated,
-            **{
-                name: None
-                if effect is None
-                else effect.to_json() | from_refits(self.refits, name, level) | {"sets": self.sets[name]}
-                for name, effect in self.effects.items()
-            },
+            **{name: self._effect_json(name, level) for name in self.effects},
         }
 
 
@@ -111,11 +123,11 @@ def natural_effects(
 
     Parameters
     ----------
-    names : of the features; x0, x1, ... by default
-    ordered : the places of features of which more may be better or worse, by default all: no categories. Those that
-        don't vary are left out.
-    marks : of some features by place, the place of the feature that is 1 where it was missing: objects that miss a
-        feature are in no case
+    names : of the features; by default those of the table that the sets came from, else x0, x1, ...
+    ordered : the places of features of which more may be better or worse; by default the numbers of the table, else
+        all. Those that don't vary are left out.
+    marks : of some features by place, the place of the feature that is 1 where the value was missing: objects that
+        miss a feature are in no case; by default as the table says
     better : of some features by name, whether "more" or "less" is better. For others the model says: the sign of the
         mean slope of an object's utility beside the others of its set, when the feature is raised a little. Those of
         which the model knows no direction are left out.
@@ -138,12 +150,9 @@ def natural_effects(
     given = of_three(sets, least=1)
     extrapolated = not bool((given.sizes == 2).any())
     given = given[given.sizes >= 3]
-    called = [f"x{i}" for i in range(given.n_features)] if names is None else list(names)
-    if len(called) != given.n_features:
-        raise ShapeError(f"names needs one for each of {given.n_features} features; got {len(called)}.")
+    features = Features.of(given, names, ordered, marks)
     rng = np.random.default_rng(random_state)
-    places = range(given.n_features) if ordered is None else ordered
-    varied = {called[i]: i for i in places if np.ptp(given.objects[:, i]) > 0}
+    varied = features.varied(given)
     signs, slopes = _directions(model, given, varied, better or {}, rng)
     used = {name: i for name, i in varied.items() if name in signs}
     effects: dict[str, ContextEffect | None] = dict.fromkeys(("attraction", "compromise", "similarity"))
@@ -151,7 +160,7 @@ def natural_effects(
     measured: dict[str, Measured] = {}
     if len(used) > 1:
         owners, rows = _some_triples(given, rng)
-        missing = [marks[i] for i in used.values() if marks is not None and i in marks]
+        missing = [features.missing[i] for i in used.values() if i in features.missing]
         whole = np.all(given.objects[:, missing] <= 0, axis=1)  # objects that miss nothing
         known = np.all(whole[rows], axis=1)
         owners, rows = owners[known], rows[known]
@@ -173,7 +182,7 @@ def natural_effects(
         counts,
         better={name: "more" if signs[name] > 0 else "less" for name in used},
         slopes=slopes,
-        left_out=[name for name in called if name not in used],
+        left_out=[name for name in features.names if name not in used],
         refits=measured,
         extrapolated=extrapolated,
         failed=None if len(used) > 1 else _too_few(list(used)),
@@ -192,22 +201,23 @@ def _directions(
     model: Model, sets: Sets, places: dict[str, int], better: Mapping[str, str], rng: np.random.Generator
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the sign of the better direction of features, where there is one, and the slopes that were asked."""
-    signs = _given_signs(better, list(places))
+    check_better(better, places)
+    signs = {name: 1.0 if direction == "more" else -1.0 for name, direction in better.items()}
     asked = [name for name in places if name not in signs]
     found = _slopes(model, sets, [places[name] for name in asked], rng)
     slopes = {name: slope for name, slope in zip(asked, found, strict=True) if slope}
     return signs | {name: float(np.sign(slope)) for name, slope in slopes.items()}, slopes
 
 
-def _given_signs(better: Mapping[str, str], known: list[str]) -> dict[str, float]:
+def check_better(better: Mapping[str, str], varied: Mapping[str, int]) -> None:
+    """See that features that are given a better direction are ``varied`` ones."""
     for name, direction in better.items():
-        if name not in known:
+        if name not in varied:
             raise ParameterError(
                 f"A better direction is for features that are numbers and vary; {name!r} is none of them. Choose from "
-                f"{', '.join(map(repr, known)) or 'other data: there is none'}."
+                f"{', '.join(map(repr, varied)) or 'other data: there is none'}."
             )
         check_choice(f"better[{name!r}]", direction, ("more", "less"))
-    return {name: 1.0 if direction == "more" else -1.0 for name, direction in better.items()}
 
 
 def _slopes(model: Model, sets: Sets, features: list[int], rng: np.random.Generator) -> list[float]:

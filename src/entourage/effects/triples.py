@@ -32,7 +32,6 @@ __all__ = [
     "of_three",
     "only_first_dominates",
     "similarity",
-    "spread_of",
     "utility_gaps",
 ]
 
@@ -236,8 +235,3 @@ def _check_design(holds: Mask, what: str) -> None:
         raise DataError(
             f"Triple {i} is no case of {what}; or use context_effect, which takes triples of any kind."
         )
-
-
-def spread_of(sets: Sets, feature: int) -> float:
-    """Return the standard deviation of a feature over all objects."""
-    return float(sets.objects[:, feature].std(dtype=np.float64))
