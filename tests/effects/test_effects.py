@@ -115,7 +115,7 @@ def test_a_model_without_context_has_exactly_no_effect(dtype):
     found = regularity_violation(model, MIXED)
     assert found.rate.value == found.amount.value == 0
     effect = context_effect(model, X[:, 0], X[:, 1], X[:, 2])
-    assert (effect.shift.value, effect.turned) == (0, 0)
+    assert (effect.shift.value, effect.reversal_rate) == (0, 0)
     assert effect.before == effect.after
 
 
@@ -258,7 +258,7 @@ def test_each_effect_has_the_size_it_was_made_with():
 def test_a_decoy_may_be_measured_against_the_other_decoy():
     found = attraction(Model(near_dominated), T, C, T - 0.1, instead=C - 0.1)
     assert found.shift.value == pytest.approx(4)
-    assert found.turned == 1
+    assert found.reversal_rate == 1
 
 
 def test_less_may_be_better():
@@ -373,7 +373,7 @@ def test_the_cases_are_those_of_the_definitions():
 def test_a_model_without_context_has_exactly_no_natural_effect(dtype):
     found = natural_effects(Model(alone, dtype), RNG.normal(size=(60, 5, 2)))
     for one in found.effects.values():
-        assert (one.shift.value, one.shift.interval(), one.turned) == (0, (0, 0), 0)
+        assert (one.shift.value, one.shift.interval(), one.reversal_rate) == (0, (0, 0), 0)
         assert one.before == one.after
 
 
@@ -644,7 +644,7 @@ def test_the_command_finds_attraction_where_it_is_and_exactly_none_without_conte
     assert found["no_intervals"] == "--refits 0: no refits, so no confidence intervals."
     assert natural["attraction"]["sets"] > 100
     told = effects_command(products, "seeing").stdout
-    assert "more quality (the model), less price (the model). 2 other features took no part." in told
+    assert "more quality (by the model), less price (by the model). Not used: 2 other features." in told
     assert f"attraction: {natural['attraction']['value']:+.4f}" in told
     page = (products / "seeing.html").read_text()
     assert "A lies between B and C" in page
@@ -654,7 +654,7 @@ def test_the_command_finds_attraction_where_it_is_and_exactly_none_without_conte
     for name in ("attraction", "compromise", "similarity"):
         assert blind[name]["value"] == 0
     given = effects_command(products, "seeing", "--more-is-better", "price")
-    assert "more price (as given)" in given.stdout
+    assert "more price (given)" in given.stdout
 
 
 def test_the_command_says_what_helps_a_row_against_another(products):
@@ -674,9 +674,9 @@ def test_the_command_says_what_helps_a_row_against_another(products):
     assert f"Row {row} is preferred to row {against} with probability {pair['probability']:.4f}" in told
     assert f"row {best['row']} hurts: log-odds {best['shift']:+.4f}" in told
     page = (products / "seeing.html").read_text()
-    assert f"What helps row {row} against row {against}" in page
-    assert "It changes nothing on a dashed line" in page
-    assert "None of them changes that." in effects_command(products, "blind", *options).stdout
+    assert f"Decoys: what helps row {row} against row {against}" in page
+    assert "Dashed line: no effect." in page
+    assert "None has an effect." in effects_command(products, "blind", *options).stdout
 
 
 def test_the_shift_that_the_command_says_is_that_of_the_rows(products):

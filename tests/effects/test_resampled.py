@@ -75,7 +75,7 @@ def test_a_member_is_judged_by_the_groups_that_were_not_drawn_for_it_and_no_othe
     trainer = Refitter(small(sets), sets, 2).trainer
     counts = np.stack([resample_groups(np.arange(80), np.random.default_rng(i)) for i in range(2)])
     run = trainer.run(np.tile(sets.targets, (2, 1)), counts, np.arange(2))
-    found = run.judges(run.scorer)
+    found = run.held_out_scores(run.scorer)
     for i in range(2):
         held_out = sets[np.flatnonzero(counts[i] == 0)]
         model = trainer.fitted(run.scorer.scorer(i))
@@ -359,8 +359,8 @@ def test_the_command_resamples_people_and_says_so(trips, monkeypatch):
     late = json.loads(run_command(trips, "trips.csv", "--json").stdout)
     assert late["no_intervals"].endswith("no confidence intervals. Ask for them by --refits 2.")
     page = (trips / "page.html").read_text()
-    assert "Choice sets that repeat" in page
-    assert "refits without context" in page
+    assert "Repeated choice sets" in page
+    assert "context-ablated control" in page
 
 
 def test_a_table_without_its_target_has_no_intervals(trips):

@@ -125,7 +125,7 @@ def test_no_place_of_an_object_says_which_it_is():
     assert sorted(set(sets.sizes)) == [2, 3]
 
 
-def test_turns_are_counted_as_the_legend_says():
+def test_reversals_are_counted_as_the_legend_says():
     class Oracle:
         def predict_scores(self, X):
             return effect_utilities(X, "similarity")
@@ -135,10 +135,10 @@ def test_turns_are_counted_as_the_legend_says():
             return X.mean(2)
 
     X = third_objects("similarity", 400, random_state=1)
-    right = effects.turns(Oracle(), X, "similarity")
+    right = effects.reversals(Oracle(), X, "similarity")
     assert (right["followed"], right["turned_wrongly"]) == (1.0, 0.0)
     assert 0.3 < right["turned"] < 0.7
-    assert effects.turns(Blind(), X, "similarity")["followed"] == 0.0
+    assert effects.reversals(Blind(), X, "similarity")["followed"] == 0.0
 
 
 def test_effects_writes_table_panels_and_report(tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["effects"]
 
 _PATIENCE = 600.0  # seconds that refits may take unless their number is given
-_MENUS_TOLD = 2  # choice sets that repeat, in the terminal
+_MENUS_TOLD = 2  # repeated choice sets in the terminal
 
 
 def effects(
@@ -40,40 +40,44 @@ def effects(
     table: TablePath,
     group: Annotated[
         str | None,
-        typer.Option("--group", help="A column, such as a person, whose sets are resampled together."),
+        typer.Option(
+            "--group", help="The column of groups, such as people: a group's sets are resampled together."
+        ),
     ] = None,
     refits: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Fit the model again to so many resampled tables, for confidence intervals; 0: none. By default 16, "
-            "or as many, from 8 on, as ten minutes allow.",
+            help="The number of refits to resampled groups, for confidence intervals; 0: none. By default 16, or, from "
+            "8 on, as many as ten minutes allow.",
         ),
     ] = None,
-    most_sets: Annotated[int, typer.Option(min=1, help="Measure so many sets, drawn at random.")] = 500,
+    most_sets: Annotated[
+        int, typer.Option(min=1, help="Measure at most this many sets, drawn at random.")
+    ] = 500,
     draws: Annotated[
-        int, typer.Option(min=0, help="Of the test for context in the choices themselves; 0: no test.")
+        int, typer.Option(min=0, help="Simulations for the context test of the choices; 0: no test.")
     ] = 199,
-    level: Annotated[float, typer.Option(help="What the intervals leave out.")] = 0.05,
+    level: Annotated[float, typer.Option(help="Significance level: intervals hold 1 - level.")] = 0.05,
     more: Annotated[
         list[str] | None,
         typer.Option(
-            "--more-is-better", help="A feature of which more is better; by default the model says."
+            "--more-is-better", help="A feature of which more is better; by default the model decides."
         ),
     ] = None,
     less: Annotated[
         list[str] | None, typer.Option("--less-is-better", help="A feature of which less is better.")
     ] = None,
     help_row: Annotated[
-        int | None, typer.Option(help="A row of TABLE, from 0: find what helps it and what hurts it...")
+        int | None,
+        typer.Option(help="A row of TABLE, from 0: find the decoys that help it and that hurt it..."),
     ] = None,
     against: Annotated[int | None, typer.Option(help="...against this row.")] = None,
     map_names: Annotated[
         list[str] | None,
         typer.Option(
             "--map",
-            help="Twice: the features of the map of where a third object helps. By default the two in which the rows "
-            "differ most.",
+            help="Twice: the features of the map of decoys. By default the two in which the rows differ most.",
         ),
     ] = None,
     sep: Sep = None,
@@ -86,11 +90,12 @@ def effects(
 ) -> None:
     """Report context effects: pairwise influence, preference reversals, IIA and regularity violations.
 
-    And attraction, compromise and similarity among the alternatives of the table. Where the table has its target, the
-    model is fitted again to resampled groups (a person's sets, with --group), and to choices simulated without context
-    and with known context effects: for confidence intervals about people, and a reference for what a net shows where
-    there is no context. Also a test of the choices themselves, without the model, and the raw shares of choice sets
-    that repeat. Of two rows, also which objects of the table would help the first against the second. Example:
+    Also attraction, compromise and similarity among the alternatives of each choice set. If TABLE has the target,
+    effects get confidence intervals: the model is refitted to resampled groups (people, with --group), to choices
+    simulated from the context-ablated control, and to choices simulated with known context effects. A score test of
+    context dependence uses the choices alone, without the model. For repeated choice sets, observed shares are listed
+    with the model's probabilities. With --help-row and --against: the decoys that help one row against another.
+    Example:
 
     entourage effects trips.entourage trips.csv --group person --less-is-better price --help-row 3 --against 5
     """
@@ -152,12 +157,12 @@ def effects(
 
 
 def _affordable(fitted: Any, sets: Any, groups: Any, refits: int | None) -> tuple[int | None, str | None]:
-    """Return how many refits there will be, and say beforehand how long they will take; or why there are none."""
+    """Return the number of refits, and print how long they will take; or return why there are none."""
     from entourage.effects.refits import LEAST_REFITS, REFITS, refits_in, seconds_of_refits
     from entourage.estimators.net_estimator import in_words
 
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
-        return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."
+        return None, "TABLE has one group, and resampling needs two: no refits, so no confidence intervals."
     seconds = seconds_of_refits(fitted, sets)
     count = refits_in(_PATIENCE, seconds) if refits is None else max(refits, 2)
     if count == 0:
@@ -174,7 +179,7 @@ def _affordable(fitted: Any, sets: Any, groups: Any, refits: int | None) -> tupl
 
 @contextlib.contextmanager
 def _refit_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on the error stream; it comes with the first refit and goes with the last."""
+    """Show a progress bar on the error stream, from the first refit to the last."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("refits"), BarColumn(), TimeRemainingColumn())
@@ -196,7 +201,7 @@ def _refit_bar() -> Iterator[Callable[[int, int], None]]:
 
 
 def _pair(help_row: int | None, against: int | None, map_names: list[str] | None) -> tuple[int, int] | None:
-    """Return the two rows of a pair, None where none is asked for; see that the options on them go together."""
+    """Return the two rows of a pair, None where none is asked for; check that the options on them fit together."""
     if (help_row is None) != (against is None):
         came, missing = ("--help-row", "--against") if against is None else ("--against", "--help-row")
         raise UserError(
@@ -230,9 +235,10 @@ def _better(more: list[str], less: list[str]) -> dict[str, str]:
 
 
 def _lines(found: "EffectsReport") -> list[str]:
-    """Say in lines of text what the command found."""
+    """Return the report as lines of text."""
     from entourage.cli.effects_page import (
         EFFECTS,
+        context_words,
         decoy_lines,
         directions,
         extrapolation,
@@ -249,10 +255,11 @@ def _lines(found: "EffectsReport") -> list[str]:
             return shape.format(entry.value)
         shown = [shape.format(one) for one in (entry.value, entry.refits, entry.reference, entry.estimate)]
         return (
-            "{} (refits {}, without context {}); estimate {}".format(*shown) + f", {level} {interval(entry)}"
+            "{} (refits {}, context-ablated control {}); estimate {}".format(*shown)
+            + f", {level} {interval(entry)}"
         )
 
-    lines = [f"{found.sets_seen:,} of {found.sets:,} sets. {refit_words(found)}"]
+    lines = [f"Measured on {found.sets_seen:,} of {found.sets:,} choice sets. {refit_words(found)}"]
     lines += [f"{words}: {numbers(getattr(found, name), '{:.4f}')}" for name, words in EFFECTS.items()]
     natural = found.natural_effects
     if natural.failed is None:
@@ -260,7 +267,7 @@ def _lines(found: "EffectsReport") -> list[str]:
         for name in natural.effects:
             entry = natural.quantity(name, found.level)
             lines.append(
-                f"{name}: no case in the sets that were measured"
+                f"{name}: no case in the choice sets"
                 if entry is None
                 else f"{name}: {numbers(entry, '{:+.4f}')}; {entry.n:,} triples of {natural.sets[name]:,} sets"
             )
@@ -273,9 +280,6 @@ def _lines(found: "EffectsReport") -> list[str]:
         return lines
     rest, result = left_out(found.context_test), found.context_test.result
     if result is None:
-        return [*lines, f"Choices themselves: not tested. {found.context_test.failed}{rest}"]
-    lines.append(
-        f"Choices themselves: score test of context, statistic {result.statistic:.1f} on {result.degrees} "
-        f"degrees of freedom, p = {result.p_value:.3g} (calibrated by simulation), {result.n_sets:,} choices.{rest}"
-    )
+        return [*lines, f"Choices alone: not tested. {found.context_test.failed}{rest}"]
+    lines.append(f"Choices alone, score test of context. {context_words(result, found.level)}{rest}")
     return lines + [f"  assumes: {one}" for one in result.assumptions]

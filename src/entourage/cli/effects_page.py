@@ -6,7 +6,15 @@ from typing import Any
 
 from scipy.special import expit
 
-from entourage.effects import Decoy, EffectsReport, FirstChoiceTest, NaturalEffects, PairDecoys, Quantity
+from entourage.effects import (
+    ContextTest,
+    Decoy,
+    EffectsReport,
+    FirstChoiceTest,
+    NaturalEffects,
+    PairDecoys,
+    Quantity,
+)
 from entourage.effects.plots import (
     draw_context_test,
     draw_decoy_map,
@@ -18,6 +26,7 @@ from entourage.report.page import Cell, Section, Table, write_report
 
 __all__ = [
     "EFFECTS",
+    "context_words",
     "decoy_lines",
     "directions",
     "extrapolation",
@@ -28,7 +37,7 @@ __all__ = [
     "write_effects",
 ]
 
-#: What the figures of `entourage.effects.effects_report` are called.
+#: The quantities of `entourage.effects.effects_report` in words.
 EFFECTS = {
     "reversal_rate": "preference-reversal rate when one alternative is removed",
     "iia_violation": "IIA violation: mean absolute change of a pair's log-odds when a third alternative is removed",
@@ -36,22 +45,22 @@ EFFECTS = {
     "regularity_amount": "regularity violations: mean increase of probability, 0 where there is none",
 }
 
-_LEFT_OUT = {  # why a set says nothing to the test of choices
+_LEFT_OUT = {  # why a set is excluded from the context test
     "one_object": "of one object",
     "nothing": "in which nothing was chosen or ranked",
     "several": "in which several were chosen or share the first place",
 }
 
 
-_CASES = {  # what A, B and C are to be a case of an effect
+_CASES = {  # when A, B and C are a case of an effect
     "attraction": "A dominates C, B doesn't",
     "compromise": "A lies between B and C",
-    "similarity": "C is like B, not like A",
+    "similarity": "C is similar to B, not to A",
 }
 
 
 def write_effects(path: Path, found: EffectsReport, *, title: str) -> None:
-    """Write what the command found as a page of its own."""
+    """Write the report as an HTML page."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         sections = [
@@ -62,7 +71,7 @@ def write_effects(path: Path, found: EffectsReport, *, title: str) -> None:
             _pair(found, place),
             _choices(found, place),
         ]
-        lead = f"{found.model}; {found.sets_seen:,} of {found.sets:,} sets."
+        lead = f"{found.model}. Measured on {found.sets_seen:,} of {found.sets:,} choice sets."
         write_report(path, title, lead, [section for section in sections if section is not None])
 
 
@@ -73,25 +82,34 @@ def _picture(figure: Any, path: Path, caption: str) -> tuple[Path, str]:
 
 def _independence(found: EffectsReport, folder: Path) -> Section:
     body: list[list[Cell]] = [
-        [words, *_refit_cells(getattr(found, name), "{:.4f}")] for name, words in EFFECTS.items()
+        [(words, "text"), *_refit_cells(getattr(found, name), "{:.4f}")] for name, words in EFFECTS.items()
     ]
     return Section(
         "Preference reversals, IIA and regularity",
-        "A model that scores each alternative by itself has 0 everywhere; a fitted net has more even where people "
-        f"choose without context, since it learns noise as well. {refit_words(found)}",
+        "All are 0 for a context-free model. A fitted net has positive values even where there is no context effect, "
+        f"since it also fits noise. {refit_words(found)}",
         Table(["", *_refit_header(found)], body),
         [
             _picture(
                 draw_effects(found),
                 folder / "effects.png",
-                "Values, references (open) and confidence intervals.",
+                "Bars: this model."
+                if found.groups is None
+                else "Bars: this model. Open circles: context-ablated control. Points and lines: estimates with "
+                "confidence intervals.",
             )
         ],
     )
 
 
 def _refit_header(found: EffectsReport) -> list[str]:
-    return ["this model", "refits", "refits without context", "estimate", f"{100 * (1 - found.level):g} % CI"]
+    return [
+        "this model",
+        "refits",
+        "context-ablated control",
+        "estimate",
+        f"{100 * (1 - found.level):g} % CI",
+    ]
 
 
 def _refit_cells(entry: Quantity, shape: str) -> list[str]:
@@ -104,9 +122,10 @@ def refit_words(found: EffectsReport) -> str:
     if found.groups is None:
         return found.no_intervals or ""
     return (
-        f"Confidence intervals are from refits to {found.groups:,} resampled {found.resampled}, beside refits "
-        "to simulated choices without context (the reference) and with known context effects, by which the estimate is "
-        "corrected for what fitting adds and shrinks."
+        f"Confidence intervals are from refits to {found.groups:,} resampled {found.resampled}. The estimate is "
+        "corrected for noise that was fitted (refits to choices simulated from the context-ablated control) and for "
+        "shrinkage (refits to choices with known context effects). An effect is significant at level "
+        f"{found.level:g} where its interval excludes 0."
     )
 
 
@@ -114,11 +133,11 @@ def _influence(found: EffectsReport, folder: Path) -> Section | None:
     if found.matrix is None:
         return None
     strongest = found.strongest[0]
-    caption = "How the object of the column moves that of the row."
+    caption = "How the presence of the column's object changes the utility of the row's object."
     return Section(
         "Pairwise influence",
-        f"Set {strongest.set}, in which object {strongest.place} moves the others more than any "
-        "other object of the sets that were measured.",
+        f"Choice set {strongest.set}. Its object {strongest.place} has the largest mean influence on the others among "
+        "all measured sets.",
         pictures=[_picture(draw_influence(found.matrix), folder / "influence.png", caption)],
     )
 
@@ -128,16 +147,20 @@ def _natural(found: EffectsReport, folder: Path) -> Section:
     if natural.failed is not None:
         return Section(title, natural.failed)
     body: list[list[Cell]] = [
-        [f"{name}: {words}", *_natural_cells(natural, name, found.level)] for name, words in _CASES.items()
+        [(f"{name}: {words}", "text"), *_natural_cells(natural, name, found.level)]
+        for name, words in _CASES.items()
     ]
     pictures = []
     if any(natural.effects.values()):
-        caption = "Estimates with their confidence intervals; above 0 is the direction of the literature."
+        caption = (
+            "Points: estimates, or values of this model without refits. Lines: confidence intervals. Positive: the "
+            "direction of the literature."
+        )
         pictures = [_picture(draw_natural_effects(natural, found.level), folder / "natural.png", caption)]
     header = ["", *_refit_header(found), "probability", "triples", "sets"]
     return Section(
         title,
-        "By how much the log-odds of A against B rise when C is added, over triples that stand together in a set. "
+        "Mean shift of the log-odds of A against B when C is added, over triples of alternatives of one choice set. "
         f"{directions(natural)} {extrapolation(natural)}Log-odds are differences of utilities; those of a ranker have "
         "no scale of their own.",
         Table(header, body),
@@ -146,10 +169,10 @@ def _natural(found: EffectsReport, folder: Path) -> Section:
 
 
 def extrapolation(natural: NaturalEffects) -> str:
-    """Return a sentence, before a space, on sets that are smaller than any the table has; "" where there are pairs."""
+    """Return a sentence, and a space, on extrapolation to pairs; "" where the table has pairs."""
     if not natural.extrapolated:
         return ""
-    return "The table has no sets of two: the model extrapolates to them, which the intervals don't take into account. "
+    return "The table has no choice sets of two: the model extrapolates to pairs. Intervals don't account for that. "
 
 
 def _natural_cells(natural: NaturalEffects, name: str, level: float) -> list[str]:
@@ -177,17 +200,17 @@ def _menus(found: EffectsReport) -> Section | None:
     ]
     level = f"{100 * (1 - found.level):g} % CI"
     return Section(
-        "Choice sets that repeat",
-        "The raw share in which each alternative was chosen (or came first) from the sets that were offered most "
-        "often, beside the model's mean probability. Wilson intervals, which take the choices for independent.",
-        Table(["choice set", "offered", "alternative", "share", level, "model"], body),
+        "Repeated choice sets",
+        "Observed choice shares (of rankings: of first places) in the choice sets that were offered most often, with "
+        "Wilson intervals, which assume independent choices; and the model's mean probabilities.",
+        Table(["choice set", "offered", "alternative", "observed share", level, "model"], body),
     )
 
 
 def menu_lines(found: EffectsReport, most: int) -> list[str]:
-    """Say in lines of text what was chosen from the sets that repeat, and what the model says."""
+    """Return a line of text for each repeated choice set: observed shares and the model's probabilities."""
     return [
-        f"offered {menu.n:,} times: "
+        f"choice set offered {menu.n:,} times: "
         + "; ".join(
             "{} {:.3f} [{:.3f}, {:.3f}], model {:.3f}".format(
                 found.name_of(share), share.share, *share.interval, share.model
@@ -211,14 +234,14 @@ def _pair(found: EffectsReport, folder: Path) -> Section | None:
         ]
         for row, does, decoy in _decoys(found, pair)
     ]
-    header = ["third object", "shift of the log-odds", "probability before", "after"]
+    header = ["third alternative", "shift of the log-odds", "probability before", "after"]
     caption = (
-        f"A is row {pair.row}, B row {pair.against}. C is half way between them in other numbers, and has the "
-        "categories of A. It changes nothing on a dashed line; the preference between A and B reverses on a solid one; "
-        "a star is the best place."
+        f"A is row {pair.row}, B is row {pair.against}. In other numbers C is half way between them; it has the "
+        "categories of A. Dashed line: no effect. Solid line: the preference between A and B reverses. Star: the best "
+        "decoy."
     )
     return Section(
-        f"What helps row {pair.row} against row {pair.against}",
+        f"Decoys: what helps row {pair.row} against row {pair.against}",
         _pair_words(pair),
         Table(header, body) if body else None,
         [] if pair.map is None else [_picture(draw_decoy_map(pair.map), folder / "decoys.png", caption)],
@@ -229,39 +252,47 @@ def _choices(found: EffectsReport, folder: Path) -> Section | None:
     tested = found.context_test
     if tested is None:
         return None
-    title, result = "The choices themselves", tested.result
+    title, result = "Context test of the choices", tested.result
     if result is None:
         return Section(title, f"{tested.failed}{left_out(tested)}")
     text = (
-        f"Without the model: do choices depend on the rest of the set? Score statistic {result.statistic:.1f} on "
-        f"{result.degrees} degrees of freedom, p = {result.p_value:.3g} by simulation from the model "
-        f"without context, {result.p_chi2:.3g} by the chi-square distribution; {result.n_sets:,} choices. "
-        f"What is assumed: {' '.join(result.assumptions)}"
+        "Do choices depend on the rest of the choice set? A test of the choices themselves, without the model. "
+        f"{context_words(result, found.level)} By the chi-square distribution p = {result.p_chi2:.3g}. Assumptions: "
+        f"{' '.join(result.assumptions)}"
     )
-    caption = "Where the choices stand among those simulated without context."
+    caption = "The score statistic of the choices, and its distribution without context."
     pictures = [_picture(draw_context_test(result), folder / "test.png", caption)]
     return Section(title, f"{text}{left_out(tested)}", pictures=pictures)
 
 
+def context_words(result: ContextTest, level: float) -> str:
+    """Return a sentence on the result of a context test at a significance level."""
+    what = "Significant" if result.p_value <= level else "No significant"
+    return (
+        f"{what} context dependence: score statistic {result.statistic:.1f}, {result.degrees} degrees of freedom, "
+        f"p = {result.p_value:.3g} (by simulation), n = {result.n_sets:,} choices."
+    )
+
+
 def directions(natural: NaturalEffects) -> str:
-    """Return a sentence on which direction of each feature was taken for better.
+    """Return a sentence on the better direction of each feature.
 
     Examples
     --------
     >>> directions(NaturalEffects({}, {}, {"price": "less", "stars": "more"}, {"stars": 0.5}, ["brand=x"]))
-    'Taken for better: less price (as given), more stars (the model). 1 other feature took no part.'
+    'Better: less price (given), more stars (by the model). Not used: 1 other feature.'
     """
     parts = [
-        f"{direction} {name} ({'the model' if name in natural.slopes else 'as given'})"
+        f"{direction} {name} ({'by the model' if name in natural.slopes else 'given'})"
         for name, direction in natural.better.items()
     ]
     rest = len(natural.left_out)
-    others = f" {rest} other feature{'s' * (rest != 1)} took no part." if rest else ""
-    return f"Taken for better: {', '.join(parts)}.{others}"
+    others = f" Not used: {rest} other feature{'s' * (rest != 1)}." if rest else ""
+    return f"Better: {', '.join(parts)}.{others}"
 
 
 def decoy_lines(found: EffectsReport) -> list[str]:
-    """Say in lines of text what helps one row against another; none where no pair was asked for."""
+    """Return lines of text on the decoys of a pair of rows; none where no pair was asked for."""
     if found.pair is None:
         return []
     return [
@@ -281,12 +312,12 @@ def _decoys(found: EffectsReport, pair: PairDecoys) -> list[tuple[int, str, Deco
 
 
 def _pair_words(pair: PairDecoys) -> str:
-    """Return a sentence on a pair of rows, and whether anything moves it."""
+    """Return sentences on a pair of rows, and whether anything affects it."""
     tried = f"{pair.found.tried:,} other object{'s' * (pair.found.tried != 1)} of the table"
-    moved = "" if pair.found.helps or pair.found.hurts else " None of them changes that."
+    none = "" if pair.found.helps or pair.found.hurts else " None has an effect."
     return (
-        f"Row {pair.row} is preferred to row {pair.against} with probability {pair.probability:.4f} where "
-        f"there are only these two. Tried as a third: {tried}.{moved}"
+        f"Row {pair.row} is preferred to row {pair.against} with probability {pair.probability:.4f} in the choice set "
+        f"of these two. Tried as a third alternative: {tried}.{none}"
     )
 
 
@@ -296,7 +327,7 @@ def interval(entry: Quantity) -> str:
 
 
 def left_out(tested: FirstChoiceTest) -> str:
-    """Return a sentence, after a space, on the sets that took no part in the test of choices; "" where all did.
+    """Return a space and a sentence on the sets left out of the context test; "" where none was.
 
     Examples
     --------

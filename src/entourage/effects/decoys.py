@@ -1,6 +1,6 @@
-"""Decoys: the third object that helps A against B most, among candidates, in a box or among the objects of sets.
+"""Decoys: the third alternative that helps A against B most, among candidates, in a box or in a table.
 
-What a given third object does is :func:`entourage.effects.context_effect`.
+The effect of a given third alternative is :func:`entourage.effects.context_effect`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ Index: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Decoy:
-    """A third object and what it does to A against B: the log-odds without and with it, and their difference."""
+    """A third object, the log-odds of A against B without and with it, and their difference."""
 
     features: Floats
     shift: float
@@ -47,12 +47,12 @@ class Decoy:
 
 @dataclass(frozen=True)
 class DecoyMap:
-    """What a third object C does to A against B everywhere on a grid in two features.
+    """The effect of a third object C on A against B, everywhere on a grid in two features.
 
     Attributes
     ----------
     x, y : the values of the two features
-    shifts : by how much C there raises the log-odds of A against B, (y, x)
+    shifts : the increase of the log-odds of A against B when C is added there, (y, x)
     before : the log-odds without C
     A, B : the two features of A and of B
     names : of the two features
@@ -69,9 +69,14 @@ class DecoyMap:
 
 @dataclass(frozen=True)
 class DecoysFound:
-    """Which objects, as a third, help A against B most, and which hurt it most; ``candidate`` is an object's place.
+    """The objects that, as a third, help A against B most, and those that hurt it most.
 
-    ``before`` are the log-odds without any; ``tried`` is how many objects were tried; ``situation`` is that of A's set.
+    Attributes
+    ----------
+    helps, hurts : the strongest first; ``candidate`` is the place among the objects
+    before : the log-odds of A against B alone
+    tried : how many objects were tried
+    situation : of A's set
     """
 
     helps: list[Decoy]
@@ -83,7 +88,7 @@ class DecoysFound:
 
 @dataclass(frozen=True)
 class PairDecoys:
-    """Which objects, as a third, help one row of a table against another, and where a third object would.
+    """The objects that, as a third, help one row of a table against another, and where others would.
 
     Attributes
     ----------
@@ -135,16 +140,15 @@ def best_decoy(
 ) -> Decoy:
     """Find the third object that helps A against B most: among candidates, or anywhere in a box.
 
-    In a box, ``points`` are spread evenly (a Latin hypercube), and then ``rounds`` times a quarter as many are
-    drawn around the eight best, ever nearer. The same seed gives the same decoy. That no other is better is
-    likely, not certain.
+    In a box, ``points`` are spread evenly (a Latin hypercube). Then, ``rounds`` times, a quarter as many are drawn
+    around the eight best, ever nearer. The same seed gives the same decoy. The optimum is not guaranteed.
 
     Parameters
     ----------
     A, B : the features of two objects, (d,)
     candidates : (candidates, d); give either these
     bounds : or the smallest and the largest value of each feature, (2, d)
-    situation : (situation features,), where the model knows situations
+    situation : (situation features,), where the model has them
     points, rounds, random_state : of the search in a box
 
     Examples
@@ -185,10 +189,16 @@ def decoy_map(
     points: int = 81,
     situation: ArrayLike | None = None,
 ) -> DecoyMap:
-    """Return how C helps A against B at every place of a grid in two features.
+    """Return how much C helps A against B, at every point of a grid in two features.
 
-    ``bounds``, (2, 2), is the box of these two; the other features of C are ``others``, (d,), by default half way
-    between A and B.
+    Parameters
+    ----------
+    A, B : the features of two objects, (d,)
+    bounds : the smallest and the largest value of the two features, (2, 2)
+    features, names : the places of the two features, and their names
+    others : all features of C, (d,), of which the two are replaced; by default half way between A and B
+    points : of the grid, in each direction
+    situation : (situation features,), where the model has them
     """
     check_number("points", points, least=2, whole=True)
     low, high = _box(bounds, 2)
@@ -206,25 +216,29 @@ def decoy_map(
 def _against(
     model: Model, A: ArrayLike, B: ArrayLike, situation: ArrayLike | None
 ) -> tuple[float, Callable[[Floats], Floats]]:
-    """Return the log-odds of one A against one B, and what each of many C adds to them."""
+    """Return the log-odds of one A against one B, and a function that gives their shift for each of many C."""
     a, b = broadcast_objects({"A": A, "B": B})
     if len(a) != 1:
         raise ShapeError(f"A decoy is for one A and one B, (features,) each; got {len(a)} of them.")
     about = None if situation is None else np.atleast_2d(np.asarray(situation))
-    before, unsure = utility_gaps(model, [a, b], about)
+    before, error = utility_gaps(model, [a, b], about)
 
     def shifts(c: Floats) -> Floats:
         return change_beyond_rounding(
-            before, unsure, *utility_gaps(model, broadcast_objects({"A": a, "B": b, "C": c}), about)
+            before, error, *utility_gaps(model, broadcast_objects({"A": a, "B": b, "C": c}), about)
         )
 
     return float(before[0]), shifts
 
 
 def _search(
-    worth: Callable[[Floats], Floats], box: tuple[Floats, Floats], points: int, rounds: int, random_state: int
+    shifts: Callable[[Floats], Floats],
+    box: tuple[Floats, Floats],
+    points: int,
+    rounds: int,
+    random_state: int,
 ) -> tuple[Floats, Floats]:
-    """Return what was tried last, the best of all first, and its worth."""
+    """Return the objects of the last round, which hold the best of all, and their shifts."""
     check_number("points", points, least=8, whole=True)
     check_number("rounds", rounds, least=0, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
@@ -234,12 +248,12 @@ def _search(
         np.tile(np.arange(points), (len(low), 1)), axis=1
     ).T  # a Latin hypercube: (points, d)
     tried = low + (high - low) * (order + rng.random(order.shape)) / points
-    values = worth(tried)
+    values = shifts(tried)
     for i in range(rounds):
         best = np.argsort(-values, kind="stable")[:8]
         drawn = rng.normal(scale=0.15 * 0.6**i, size=(max(1, points // 32), 8, len(low)))
         near = np.clip(tried[best] + (high - low) * drawn, low, high).reshape(-1, len(low))
-        tried, values = np.concatenate([tried[best], near]), np.concatenate([values[best], worth(near)])
+        tried, values = np.concatenate([tried[best], near]), np.concatenate([values[best], shifts(near)])
     return tried, values
 
 
@@ -260,7 +274,7 @@ def _box(bounds: Any, n_features: int) -> tuple[Floats, Floats]:
     return box[0], box[1]
 
 
-# --- among the objects of sets --------------------------------------------------------------------
+# --- decoys among the objects of sets -------------------------------------------------------------
 
 
 def decoys_among(
@@ -275,8 +289,8 @@ def decoys_among(
 ) -> DecoysFound:
     """Find the objects of sets that, as a third, help one of them against another most, and that hurt it most.
 
-    An object that occurs more than once is tried once; ``target`` and ``competitor`` are not tried, nor is what is
-    the same as one of them. An object that changes nothing neither helps nor hurts.
+    Identical objects are tried once. Objects identical to ``target`` or ``competitor`` are not tried. An object
+    without effect is in neither list.
 
     Parameters
     ----------
@@ -302,7 +316,7 @@ def decoys_among(
     A, B = given.objects[target], given.objects[competitor]
     if (A == B).all():
         raise DataError(
-            "Target and competitor have the same features, so nothing can tell them apart. Choose two that differ."
+            "Target and competitor have the same features, so no model can tell them apart. Choose two that differ."
         )
     tried = draw_at_most(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
     tried = np.sort(tried[np.unique(given.objects[tried], axis=0, return_index=True)[1]])
@@ -335,7 +349,7 @@ def decoys_of_pair(
     map_names: tuple[str, str] | None = None,
     random_state: int = 0,
 ) -> PairDecoys:
-    """Find which objects of sets help one of them against another, and map where a third object would.
+    """Find the objects of sets that help one of them against another, and map where others would.
 
     The third object of the map has the numbers half way between the two, and the categories of the first.
 
@@ -400,18 +414,18 @@ def _two_features(
 def map_features(sets: Sets, target: int, competitor: int, among: Sequence[int]) -> tuple[int, int] | None:
     """Return the two features in which two objects differ most, in units of spread; None where fewer than two vary.
 
-    Features of only two values come last: there is little to see between them.
+    Features of two values come last: nothing lies between them.
     """
     varied = [i for i in among if np.ptp(sets.objects[:, i]) > 0]
     if len(varied) < 2:
         return None
 
-    def worth(i: int) -> tuple[bool, float]:
+    def rank(i: int) -> tuple[bool, float]:
         column = sets.objects[:, i]
         many = bool(((column > column.min()) & (column < column.max())).any())
         return many, abs(float(column[target]) - float(column[competitor])) / spread_of(sets, i)
 
-    first, second = sorted(sorted(varied, key=worth)[-2:])
+    first, second = sorted(sorted(varied, key=rank)[-2:])
     return first, second
 
 

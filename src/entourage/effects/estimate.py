@@ -1,4 +1,4 @@
-"""How much is measured, and what is kept of it: a mean over sets with its bootstrap interval."""
+"""Means over sets with their bootstrap intervals, and samples of what is measured."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,14 +17,14 @@ Index: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over sets, with its bootstrap interval over sets, of one model as it is.
+    """A mean over sets of one fitted model, with its bootstrap interval over sets.
 
-    That interval is about other sets and the same model. For one about other people, to whom another model would have
-    been fitted, see :func:`entourage.effects.refit_resampled`.
+    The interval is about other sets and the same model. For an interval that includes fitting the model to other
+    people, see :func:`entourage.effects.refit_resampled`.
 
     Attributes
     ----------
-    values : one a set, NaN where a set says nothing
+    values : one a set, NaN where a set has none
     groups : one label a set; sets of one label are resampled together
 
     Examples
@@ -43,13 +43,13 @@ class Estimate:
 
     @property
     def n(self) -> int:
-        """How many sets say something."""
+        """How many sets have a value."""
         return int((~np.isnan(self.values)).sum())
 
     def interval(
         self, level: float = 0.05, *, resamples: int = 2000, random_state: Seed = 0
     ) -> tuple[float, float]:
-        """Return the interval that leaves out ``level``; see :func:`entourage.data.resampling.bootstrap_interval`."""
+        """Return the confidence interval of 1 - level; see :func:`entourage.data.resampling.bootstrap_interval`."""
         return bootstrap_interval(
             self.values, self.groups, level=level, resamples=resamples, random_state=random_state
         )
@@ -73,5 +73,5 @@ class Estimate:
 
 
 def draw_at_most(places: Index, most: int, rng: np.random.Generator) -> Index:
-    """Return all of the places, or ``most`` of them drawn at random, in order."""
+    """Return all places, or ``most`` of them drawn at random, in order."""
     return places if len(places) <= most else np.sort(rng.choice(places, most, replace=False))

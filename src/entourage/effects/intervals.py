@@ -1,4 +1,4 @@
-"""Confidence intervals of context effects, from what refits show where the truth is known."""
+"""Confidence intervals of context effects, calibrated by refits to data of known truth."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,17 @@ __all__ = ["Calibrated", "Measured", "Quantity", "calibrated_intervals"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_RECOVERIES = np.geomspace(0.25, 1.0, 25)  # of a large effect; below, an interval would hardly end
-_BENDS = np.array([0.0, *np.geomspace(0.01, 10, 31)])  # beside the largest known truth
+_RECOVERIES = np.geomspace(
+    0.25, 1.0, 25
+)  # candidates of beta; smaller ones would make intervals almost endless
+_BENDS = np.array(
+    [0.0, *np.geomspace(0.01, 10, 31)]
+)  # candidates of kappa, relative to the largest known truth
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A quantity in refits: to people (b draws), without context (b,), in known truths (j,) and their refits (j, k)."""
+    """A quantity in refits: to people (b,), without context (b,), in known truths (j,) and in their refits (j, k)."""
 
     people: Floats
     null: Floats
@@ -30,13 +34,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """An estimate corrected by what refits show where the truth is known; see :func:`calibrated_intervals`.
+    """An estimate corrected by refits to data of known truth; see :func:`calibrated_intervals`.
 
     Attributes
     ----------
     estimate, interval : of the quantity in the population of groups
-    refits : the mean of the refits to resampled groups, uncorrected
-    reference, reference_quantile : the mean of the refits to targets without context, and the quantile 1 - level
+    refits : the mean over refits to resampled groups, uncorrected
+    reference, reference_quantile : the mean over refits to targets without context, and the quantile 1 - level
     """
 
     estimate: float
@@ -70,7 +74,7 @@ class Quantity:
 
     @classmethod
     def of(cls, value: float, n: int, found: Calibrated | None) -> "Quantity":
-        """Join what a model shows and what its refits come to, None without refits."""
+        """Join the value of a model and what its refits give, None without refits."""
         return cls(value, n) if found is None else cls(value, n, **vars(found))
 
     def to_json(self) -> dict[str, Any]:
@@ -85,24 +89,25 @@ def calibrated_intervals(
     most: float = np.inf,
     level: float = 0.05,
 ) -> dict[str, Calibrated]:
-    r"""Return confidence intervals of quantities of one unit, from what refits show of them.
+    r"""Return confidence intervals of quantities of one unit, from their values in refits.
 
-    Beside the mean :math:`r_0` of the refits without context, an effect of size :math:`\theta` comes back as
-    :math:`h(\theta) = \beta\,\theta^2 / (\theta + \kappa)`: small ones hardly (early stopping takes them for noise, or
-    noise hides them), large ones by the share :math:`\beta`. Both are fitted to the refits of known truths, of all
-    quantities together. With the mean :math:`\bar v` and the spread :math:`s` of the refits to resampled groups, the
-    estimate is :math:`h^{-1}(\bar v - r_0)`, and the interval ends at :math:`h^{-1}(\bar v - r_0 \pm t\,s)`.
+    Let :math:`r_0` be the mean over refits without context. An effect of size :math:`\theta` is recovered as
+    :math:`r_0 + h(\theta)` with :math:`h(\theta) = \beta\,\theta^2 / (\theta + \kappa)`: small effects shrink most
+    (early stopping takes them for noise), large ones to the share :math:`\beta`. Both parameters are fitted to the
+    refits to known truths, of all quantities together. With the mean :math:`\bar v` and the standard deviation
+    :math:`s` of the refits to resampled groups, the estimate is :math:`h^{-1}(\bar v - r_0)`, and the interval is
+    :math:`h^{-1}(\bar v - r_0 \pm t\,s)`.
 
-    Known truths are made of what nets have learnt, and so are easier for nets than what people do: in
-    ``benchmarks.calibration.effects`` estimates come to half to three quarters of a known effect. The end that is
-    farther from 0 than the estimate therefore allows for as much shrinkage again. Effects of a form that the net can't
-    learn from so few data at all no interval of its refits covers.
+    The known truths are built from fitted nets, and so are easier to learn than real behaviour: in
+    ``benchmarks.calibration.effects`` estimates are half to three quarters of a known effect. The end that is farther
+    from 0 therefore allows for the same shrinkage twice. Effects that the net can't learn from so few data are not
+    covered.
 
     Parameters
     ----------
-    measured : what the refits show, by the names of quantities
-    least, most : what the quantities can be
-    level : what the intervals leave out
+    measured : the quantities in refits, by name
+    least, most : the range of the quantities
+    level : the significance level: intervals hold 1 - level
     """
     check_number("level", level, above=0, below=1)
     recovery, bend = _recovery(list(measured.values()))
@@ -112,11 +117,11 @@ def calibrated_intervals(
         shown = float(one.people.mean())
         spread = float(np.sqrt(one.people.var(ddof=1) + one.null.var(ddof=1) / len(one.null)))
         half = float(stdtrit(len(one.people) - 1, 1 - level / 2)) * spread
-        beside = shown - reference
+        excess = shown - reference
         ends = [
-            _undone(beside - half, recovery, bend, times=1 if beside > half else 2),
-            _undone(beside, recovery, bend),
-            _undone(beside + half, recovery, bend, times=1 if beside < -half else 2),
+            _unshrunk(excess - half, recovery, bend, times=1 if excess > half else 2),
+            _unshrunk(excess, recovery, bend),
+            _unshrunk(excess + half, recovery, bend, times=1 if excess < -half else 2),
         ]
         low, middle, high = (min(max(end, least), most) for end in ends)
         found[name] = Calibrated(
@@ -126,7 +131,7 @@ def calibrated_intervals(
 
 
 def _recovery(measured: Sequence[Measured]) -> tuple[float, float]:
-    """Return the share in which large effects come back, and the size about which smaller ones don't."""
+    """Return the parameters of shrinkage, beta and kappa."""
     truth, shown, weight = [], [], []
     for one in measured:
         noise = one.null.var(ddof=1) / len(one.null)
@@ -142,12 +147,12 @@ def _recovery(measured: Sequence[Measured]) -> tuple[float, float]:
     return float(_RECOVERIES[i]), float(_BENDS[j] * x.max())
 
 
-def _undone(shown: float, recovery: float, bend: float, times: int = 1) -> float:
-    """Return the effect that comes back as ``shown`` where it shrinks so many times."""
+def _unshrunk(shown: float, recovery: float, bend: float, times: int = 1) -> float:
+    """Return the effect that is recovered as ``shown`` after shrinking so many times."""
     y = abs(shown)
     if y == 0:
         return 0.0
-    low, high = 0.0, y / recovery**times + 2**times * bend  # there the effect comes back as more than shown
+    low, high = 0.0, y / recovery**times + 2**times * bend  # recovered as more than shown
     while high * (recovery * high / (high + bend)) ** times < y:
         high *= 2
     for _ in range(60):

@@ -1,15 +1,12 @@
 """Context effects of a fitted model: pairwise influence, preference reversals, IIA and regularity violations.
 
-Everything here asks a model only for the utilities of sets, with all alternatives and with one removed; adding one is
-the business of :mod:`entourage.effects.decoys`. Utilities mean something up to a shift of the whole set, so only
-differences within a set count. A context-free model has no influence, reverses no preference and violates nothing:
-all figures are exactly 0, since changes within rounding are taken for none.
+A model is asked for the utilities of sets, with all alternatives and with one removed. Utilities are defined up to a
+shift of the whole set, so only differences within a set count. For a context-free model all quantities are exactly 0:
+changes within rounding count as none.
 
-Any other model that was fitted to data has figures above 0, even where people choose without context, since it learns
-noise as well. :func:`effects_report` with ``refits`` (:mod:`entourage.effects.refits`) gives confidence intervals
-that take that into account.
-
-:func:`context_test` asks the choices themselves, without a model.
+A fitted model with context has values above 0 even where people choose without context, since it also fits noise.
+:func:`entourage.effects.effects_report` with ``refits`` gives confidence intervals that account for that.
+:func:`entourage.effects.context_test` tests the choices themselves, without a model.
 """
 
 from collections.abc import Iterator
@@ -50,16 +47,16 @@ class Regularity:
     amount: Estimate
 
 
-# --- one object leaves ----------------------------------------------------------------------------
+# --- one alternative is removed -------------------------------------------------------------------
 
 
 def influence_matrix(model: Model, sets: AnySets) -> Floats:
-    r"""Return how the presence of object j moves the utility of object i, for sets of one size: (n, m, m).
+    r"""Return how the presence of object j changes the utility of object i, for sets of one size: (n, m, m).
 
     .. math:: I_{ij} = \tilde U(x_i, C) - \tilde U(x_i, C \setminus \{x_j\}),
 
-    where :math:`\tilde U` is the utility less the mean utility of the objects other than j. Each column sums to
-    0: an object helps some at the cost of others. NaN on the diagonal.
+    where :math:`\tilde U` is the utility less the mean utility of the objects other than j. Each column sums to 0.
+    The diagonal is NaN.
 
     Examples
     --------
@@ -83,18 +80,18 @@ def influence_matrix(model: Model, sets: AnySets) -> Floats:
 
 
 def reversal_rate(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
-    """Return the preference-reversal rate when one alternative is removed: the share of all (pair, third).
+    """Return the preference-reversal rate when one alternative is removed: a share of all (pair, third).
 
-    Sets of fewer than three objects say nothing. ``groups``: one label a set, for dependent sets.
+    Sets of fewer than three objects have no value. ``groups``: one label a set, for dependent sets.
     """
     return _estimates(model, sets, groups)["reversal_rate"]
 
 
 def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
-    """Return by how much the log-odds of a pair change, on average, when a third object leaves.
+    """Return the mean absolute change of a pair's log-odds when a third alternative is removed.
 
-    Independence of irrelevant alternatives, which a multinomial logit has, is 0. In units of the model's utilities:
-    they are log-odds for `DiscreteChooser`, and for a `Ranker` with the loss "plackett_luce".
+    It is 0 under independence of irrelevant alternatives (IIA), as for a multinomial logit. The unit is that of the
+    model's utilities: log-odds for `DiscreteChooser`, and for a `Ranker` with the loss "plackett_luce".
     """
     return _estimates(model, sets, groups)["iia_violation"]
 
@@ -102,9 +99,9 @@ def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = Non
 def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Regularity:
     """Return how often, and by how much, adding an alternative raises the probability of another.
 
-    Probabilities are the softmax of utilities, with the option of nothing where the model has one; for
-    `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (who was there, who joined), ``amount`` the mean
-    over all of them of what is gained, 0 where something is lost.
+    Probabilities are the softmax of utilities, with the outside (no-choice) option where the model has one; for
+    `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (alternative, added alternative), ``amount`` the
+    mean increase of probability over all of them, 0 where it falls.
     """
     found = _estimates(model, sets, groups)
     return Regularity(found["regularity_rate"], found["regularity_amount"])
@@ -117,34 +114,36 @@ def _estimates(model: Model, sets: AnySets, groups: ArrayLike | None) -> dict[st
 
 
 def measure_removals(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
-    """Return all figures of each set in one pass, and of each object how much it moves the others on average."""
-    figures = {
+    """Return all quantities of each set in one pass, and of each object its mean absolute influence on the others."""
+    found = {
         name: np.full(len(sets), np.nan)
         for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount")
     }
-    pull = np.full(len(sets.objects), np.nan)
+    influence = np.full(len(sets.objects), np.nan)
     for chosen, utilities, changes in _removals(model, sets):
         n, m = utilities.shape
-        turned, moved = np.zeros(n), np.zeros(n)
+        reversals, changed = np.zeros(n), np.zeros(n)
         first, second = np.triu_indices(m - 1, 1)
         for j in range(m):
             rest = np.delete(np.arange(m), j)
             gaps = utilities[:, rest[first]] - utilities[:, rest[second]]  # (n, pairs)
             shifts = changes[:, rest[first], j] - changes[:, rest[second], j]
-            turned += (gaps * (gaps - shifts) < 0).mean(1) / m
-            moved += np.abs(shifts).mean(1) / m
-        raised = _chances(model, utilities[:, :, None]) - _chances(model, utilities[:, :, None] - changes)
-        figures["reversal_rate"][chosen] = turned
-        figures["iia_violation"][chosen] = moved
-        figures["regularity_rate"][chosen] = (raised > 1e-9).sum((1, 2)) / (m * (m - 1))
-        figures["regularity_amount"][chosen] = np.nansum(np.maximum(raised, 0), (1, 2)) / (m * (m - 1))
+            reversals += (gaps * (gaps - shifts) < 0).mean(1) / m
+            changed += np.abs(shifts).mean(1) / m
+        raised = _probabilities(model, utilities[:, :, None]) - _probabilities(
+            model, utilities[:, :, None] - changes
+        )
+        found["reversal_rate"][chosen] = reversals
+        found["iia_violation"][chosen] = changed
+        found["regularity_rate"][chosen] = (raised > 1e-9).sum((1, 2)) / (m * (m - 1))
+        found["regularity_amount"][chosen] = np.nansum(np.maximum(raised, 0), (1, 2)) / (m * (m - 1))
         rows = sets.offsets[chosen][:, None] + np.arange(m)
-        pull[rows] = np.nanmean(np.abs(_centred(changes)), axis=1)
-    return figures, pull
+        influence[rows] = np.nanmean(np.abs(_centred(changes)), axis=1)
+    return found, influence
 
 
 def _removals(model: Model, sets: Sets) -> Iterator[tuple[Index, Floats, Floats]]:
-    """Leave each object out of its set: which sets, their utilities (n, m) and what j changes for i (n, i, j)."""
+    """Remove each object from its set: which sets, their utilities (n, m) and how j changes that of i (n, i, j)."""
     whole, rounding = utilities_of(model, sets)
     for chosen, rows, stay, without in without_each(lambda part: utilities_of(model, part)[0], sets):
         n, m = rows.shape
@@ -160,8 +159,8 @@ def _centred(changes: Floats) -> Floats:
     return np.asarray(changes - np.nanmean(changes, axis=1, keepdims=True))
 
 
-def _chances(model: Model, utilities: Floats) -> Floats:
-    """Return the probabilities of being chosen along axis 1; NaN for who isn't there."""
+def _probabilities(model: Model, utilities: Floats) -> Floats:
+    """Return choice probabilities along axis 1; NaN for removed objects."""
     task = getattr(model, "task", None)
     if isinstance(task, SubsetChoice):
         return np.asarray(expit(utilities))

@@ -1,4 +1,4 @@
-"""Pictures of context effects: pairwise influence, the figures with their intervals, where a decoy helps."""
+"""Figures of context effects: pairwise influence, quantities with their intervals, maps of decoys."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -27,8 +27,8 @@ Figure: TypeAlias = Any  # of matplotlib, which is imported only when something 
 
 INK = "#1c2430"
 MARK = "#b3261e"
-_BARS = {  # figures of a report, in shares or in utilities
-    "reversal_rate": ("preference reversals", "share"),
+_BARS = {  # quantities of a report, by unit
+    "reversal_rate": ("preference-reversal rate", "share"),
     "regularity_rate": ("regularity violations: rate", "share"),
     "regularity_amount": ("regularity violations: amount", "share"),
     "iia_violation": ("IIA violation", "utility"),
@@ -36,7 +36,7 @@ _BARS = {  # figures of a report, in shares or in utilities
 
 
 def draw_influence(matrix: ArrayLike, names: Sequence[str] | None = None) -> Figure:
-    """Draw one influence matrix (m, m): how the object of the column moves that of the row."""
+    """Draw one influence matrix (m, m): how the object of the column changes the utility of that of the row."""
     from matplotlib.figure import Figure
 
     values = np.array(matrix, dtype=np.float64)
@@ -59,15 +59,17 @@ def draw_influence(matrix: ArrayLike, names: Sequence[str] | None = None) -> Fig
     axis.set_xticks(range(m), labels, rotation=90 if max(map(len, labels)) > 3 else 0)
     axis.set_yticks(range(m), labels)
     axis.set_xlabel("presence of")
-    axis.set_ylabel("moves the utility of")
-    figure.colorbar(image, ax=axis, shrink=0.8, label="blue: helps; red: hurts")
+    axis.set_ylabel("changes the utility of")
+    figure.colorbar(image, ax=axis, shrink=0.8, label="change of utility; blue: helps, red: hurts")
     return figure
 
 
 def draw_effects(report: EffectsReport) -> Figure:
-    """Draw the figures of :func:`entourage.effects.effects_report`: a bar for the model, a circle for what the same net
-    shows without context, a point and a line for the estimate and its confidence interval.
-    """  # noqa: D205
+    """Draw the quantities of :func:`entourage.effects.effects_report`.
+
+    A bar is the value of the model; a point and a line are the estimate and its confidence interval; an open circle is
+    the mean over refits without context.
+    """
     from matplotlib.figure import Figure
 
     if not isinstance(report, EffectsReport):
@@ -76,7 +78,7 @@ def draw_effects(report: EffectsReport) -> Figure:
         )
     figure = Figure(figsize=(7.4, 3.4), dpi=140, layout="constrained")
     axes = figure.subplots(2, 1, height_ratios=[3, 1])
-    units = {"share": "share of cases, or probability", "utility": "mean absolute change, in utilities"}
+    units = {"share": "share of cases, or probability", "utility": "mean absolute change of log-odds"}
     for axis, (unit, label) in zip(axes, units.items(), strict=True):
         mine = [name for name, (_, its) in _BARS.items() if its == unit][::-1]
         for place, name in enumerate(mine):
@@ -107,7 +109,7 @@ def draw_natural_effects(found: NaturalEffects, level: float = 0.05) -> Figure:
     entries = {name: entry for name, entry in every.items() if entry is not None}
     if not entries:
         raise DataError(
-            "There is nothing to draw: no triple was a case of attraction, compromise or similarity."
+            "There is nothing to draw: no triple is a case of attraction, compromise or similarity."
         )
     figure = Figure(figsize=(7.4, 1.1 + 0.5 * len(entries)), dpi=140, layout="constrained")
     axis = figure.subplots()
@@ -127,15 +129,15 @@ def draw_natural_effects(found: NaturalEffects, level: float = 0.05) -> Figure:
     axis.set_yticks(range(len(entries)), list(entries))
     axis.set_ylim(-0.5, len(entries) - 0.3)
     axis.margins(x=0.1)
-    axis.set_xlabel("shift of the log-odds of A against B when C joins them")
+    axis.set_xlabel("shift of the log-odds of A against B when C is added")
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def draw_context_test(tested: ContextTest) -> Figure:
-    """Draw where the statistic of a context test stands among those simulated without context.
+    """Draw the statistic of a context test and its distribution without context.
 
-    The line is the chi-square distribution.
+    Bars are simulated choices, the line is the chi-square distribution.
     """
     from matplotlib.figure import Figure
     from scipy.stats import chi2
@@ -152,7 +154,7 @@ def draw_context_test(tested: ContextTest) -> Figure:
     axis.plot(x, chi2.pdf(x, tested.degrees), color=INK, linewidth=1)
     axis.axvline(statistic, color=INK, linewidth=2)
     axis.annotate(
-        f"the choices: {statistic:.1f}",
+        f"observed: {statistic:.1f}",
         (statistic, axis.get_ylim()[1]),
         xytext=(-6 if right else 6, -12),
         textcoords="offset points",
@@ -160,7 +162,7 @@ def draw_context_test(tested: ContextTest) -> Figure:
     )
     axis.set_xlim(0, end)
     axis.set_yticks([])
-    axis.set_xlabel("score statistic; bars: choices simulated without context; line: chi-square")
+    axis.set_xlabel("score statistic; bars: simulated without context; line: chi-square")
     axis.spines[["top", "right", "left"]].set_visible(False)
     return figure
 
@@ -174,10 +176,10 @@ def draw_decoys(
     names: tuple[str, str] = ("first feature", "second feature"),
     **options: Any,
 ) -> Figure:
-    """Draw how each place of C in a box of two features helps A against B; see :func:`entourage.effects.decoy_map`.
+    """Draw where in a box of two features a third object C helps A against B.
 
-    C changes nothing on the dashed line; the preference between A and B reverses on the solid one. The star is the best
-    place of the grid.
+    On the dashed line C has no effect; on the solid line the preference between A and B reverses. The star is the best
+    decoy of the grid. ``options`` are those of :func:`entourage.effects.decoy_map`.
     """
     return draw_decoy_map(decoy_map(model, A, B, bounds, names=names, **options))
 
@@ -205,16 +207,16 @@ def draw_decoy_map(found: DecoyMap) -> Figure:
         axis.scatter(x[column], y[row], s=150, marker="*", color="white", edgecolor=INK, zorder=3)
     axis.set_xlabel(_plain(found.names[0]))
     axis.set_ylabel(_plain(found.names[1]))
-    figure.colorbar(image, ax=axis, label="C here helps A (blue) or B (red): shift of the log-odds")
+    figure.colorbar(image, ax=axis, label="shift of the log-odds; C helps A (blue) or B (red)")
     return figure
 
 
 def _limit(values: NDArray[Any]) -> float:
-    """Return where colours end: the largest value, but for a few that would leave all others pale."""
+    """Return the end of the colour scale: the 99th percentile, so that outliers don't leave all others pale."""
     known = np.abs(values[np.isfinite(values)])
     return float(np.quantile(known, 0.99)) or 1.0 if len(known) else 1.0
 
 
 def _plain(name: str) -> str:
-    """Keep a column's name from being read as a formula: a dollar sign begins one."""
+    """Escape dollar signs, which would begin a formula."""
     return name.replace("$", r"\$")

@@ -1,6 +1,6 @@
-"""One model fitted several times at once, each time to targets and counts of sets of its own.
+"""Several fits of one model at once, each to its own targets and counts of sets.
 
-The one place of this room that knows how an estimator sets up its training, and how a run of training goes.
+The only file of this package that depends on how an estimator sets up its training, and on how a run is trained.
 """
 
 import copy
@@ -30,25 +30,25 @@ Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], None]
 
-MOST_OBJECTS = 2**24  # a batch holds the row of each object in single precision, which tells no more apart
-_AT_ONCE = 2**19  # objects in a batch of all members together, so that memory stays bounded
-_PATIENCE = 10  # evaluations without a better score after which a refit ends: all wait for the last
-_TIMED_STEPS = 4  # by which the time of a refit is judged
+MOST_OBJECTS = 2**24  # a batch holds the row of each object in single precision, exact up to here
+_AT_ONCE = 2**19  # objects in a batch of all members together, to bound memory
+_PATIENCE = 10  # evaluations without a better score, at most, after which a refit ends
+_TIMED_STEPS = 4  # that are timed
 
 
 class Refitter:
-    """Fits a model again, several times at once: each member to its own targets and counts of sets.
+    """Refits a model, several times at once: each member to its own targets and counts of sets.
 
     Parameters
     ----------
     model : a net's estimator, fitted or with its ``net_`` set; or anything with ``fit(sets, sample_weight=...)``
     sets : all sets, of which each member learns from some
     total : how many members will be fitted, for ``on_progress``
-    on_progress : told how many thousandths of a member are done, of how many
+    on_progress : called with the thousandths of members done, and of all
     """
 
     def __init__(self, model: Any, sets: Sets, total: int, on_progress: Progress | None = None) -> None:
-        self.model, self.sets, self.tell = model, sets, on_progress or (lambda done, total: None)
+        self.model, self.sets, self.on_progress = model, sets, on_progress or (lambda done, total: None)
         self.done, self.total = 0, total  # members fitted, of how many
         self.trainer = _NetTrainer(model, sets) if isinstance(model, SetEstimator) else None
 
@@ -65,7 +65,7 @@ class Refitter:
                 given = self.sets.with_targets(targets[begin])
                 found.append(clone(self.model).fit(given, sample_weight=counts[begin].astype(np.float64)))
             self.done += len(counts[part])
-            self.tell(1000 * self.done, 1000 * self.total)
+            self.on_progress(1000 * self.done, 1000 * self.total)
         return found
 
     def _nets(
@@ -74,11 +74,11 @@ class Refitter:
         run = trainer.run(targets, counts, seeds)
         for _ in run.go():
             part = run.step / run.plan.steps
-            self.tell(round(1000 * (self.done + part * len(seeds))), 1000 * self.total)
+            self.on_progress(round(1000 * (self.done + part * len(seeds))), 1000 * self.total)
         return [trainer.fitted(scorer) for scorer in run.fitted()]
 
     def seconds_of_one(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> float:
-        """Time a few steps of training these members, or one fit; return about how many seconds a member takes."""
+        """Time a few steps of training these members, or one fit; estimate the seconds of one member."""
         begin = time.perf_counter()
         if self.trainer is None:
             self(targets[:1], counts[:1], rng)
@@ -91,15 +91,15 @@ class Refitter:
         run.look()
         step = (time.perf_counter() - begin) / _TIMED_STEPS
         begin = time.perf_counter()
-        if run.judges is not None:
-            run.judges(run.scorer)  # type: ignore[arg-type]
+        if run.held_out_scores is not None:
+            run.held_out_scores(run.scorer)  # type: ignore[arg-type]
         steps = _expected_steps(self.model, run.plan)
         evaluations = steps / run.plan.evaluate_every
         return (step * steps + evaluations * (time.perf_counter() - begin)) / len(counts)
 
 
 def _expected_steps(model: Any, plan: Plan) -> int:
-    """Return about when a refit ends: when it is twice as far as the model was at its best, and has waited."""
+    """Estimate when a refit ends: after twice the steps to the best score of the model, and its patience."""
     scored = [row for row in model.history_ if "score" in row]
     if plan.patience is None or not scored:
         return plan.steps
@@ -108,11 +108,11 @@ def _expected_steps(model: Any, plan: Plan) -> int:
 
 
 class _NetTrainer:
-    """How a net's estimator sets up its training: all that this room takes from its inside."""
+    """How a net's estimator sets up its training: all that is taken from its inside."""
 
     def __init__(self, model: SetEstimator, sets: Sets) -> None:
         self.model, self.sets = model, sets
-        self.plain: SetEstimator = clone(model).set_params(  # of one member, and writes and shows nothing
+        self.plain: SetEstimator = clone(model).set_params(  # of one member, silent
             net=clone(model.net_),
             members=1,
             checkpoint=None,
@@ -127,37 +127,39 @@ class _NetTrainer:
 
     @property
     def at_once(self) -> int:
-        """How many members fit into memory side by side."""
+        """How many members fit into memory at once."""
         in_batch = min(self.plain.batch_size, len(self.sets)) * int(self.sets.sizes.max())
         return max(1, _AT_ONCE // in_batch)
 
     def run(self, targets: Floats, counts: NDArray[np.int64], seeds: NDArray[np.int64]) -> "_ResampledRun":
-        """Lay out a run of nets, one for each row.
+        """Prepare a run of nets, one for each row of targets and counts.
 
-        Every member has targets and weights of its own. What a batch holds in their place is where to find them: the
-        row of each object, and the number of each set.
+        Every member has its own targets and weights. A batch holds where to find them: the row of each object in
+        place of its target, and the number of each set in place of its weight.
         """
         plain, device = self.plain, find_device(self.plain.device)
         scorers = [plain._build(plain.net, self.standardise, int(seed)) for seed in seeds]  # type: ignore[arg-type]
         rows = self.standardise(self.sets).with_targets(np.arange(len(self.sets.objects), dtype=np.float64))
         data = plain._resident(rows, device, np.arange(len(rows)))
         plan = plain._plan(data, int(seeds[0]), scorers[0])
-        judges = None
+        held_out_scores = None
         if plain.validation:
-            judges = _Judges(plain.task, self.sets, targets, counts == 0, Resident(rows, device))
-        return _ResampledRun(scorers, plain._loss(), data, plan, targets, counts, judges)
+            held_out_scores = _HeldOutScores(
+                plain.task, self.sets, targets, counts == 0, Resident(rows, device)
+            )
+        return _ResampledRun(scorers, plain._loss(), data, plan, targets, counts, held_out_scores)
 
     def fitted(self, scorer: Scorer) -> SetEstimator:
-        """Return the model with another net in it."""
+        """Return the model with another net."""
         one = copy.copy(self.model)
         one.members, one.scorer_, one._standardise = 1, scorer, self.standardise
         return one
 
 
-class _Judges:
-    """The score of each member on the sets that it doesn't learn from.
+class _HeldOutScores:
+    """The score of each member on the sets that were not drawn for it.
 
-    The sets by which one member or another is judged are evaluated as one: each member has targets of its own.
+    The held-out sets of all members, each with the member's own targets, are evaluated together.
     """
 
     def __init__(self, task: Any, sets: Sets, targets: Floats, held_out: Mask, data: Resident) -> None:
@@ -167,23 +169,22 @@ class _Judges:
             >= min(FEWEST_TO_HOLD_OUT, len(sets) // 10)
             for own, out in zip(targets, held_out, strict=True)
         ]
-        member, number = np.nonzero(held_out)  # of each judged set, who is judged by it, and which it is
+        member, number = np.nonzero(held_out)  # of each held-out set: the member, and its number
         sizes = sets.sizes[number]
         offsets = np.append(0, np.cumsum(sizes))
         begins = member * len(sets.objects) + sets.offsets[number] - offsets[:-1]
-        self.rows = np.repeat(begins, sizes) + np.arange(
-            offsets[-1]
-        )  # of their objects, among all (r, objects)
-        self.judged = Sets(np.zeros((len(self.rows), 1)), offsets, targets.ravel()[self.rows])
+        rows = np.repeat(begins, sizes) + np.arange(offsets[-1])
+        self.rows = rows  # of the objects of held-out sets, among all (r, objects)
+        self.sets = Sets(np.zeros((len(self.rows), 1)), offsets, targets.ravel()[rows])
 
     @torch.no_grad()
     def __call__(self, stack: Stack) -> list[float | None]:
         stack.eval()
         packed = _each_packed(stack, self.data).cpu().numpy().ravel()[self.rows]
         values = np.full(self.held_out.shape, np.nan)
-        values[self.held_out] = metric_of_sets(self.task.criterion, self.judged, packed)
+        values[self.held_out] = metric_of_sets(self.task.criterion, self.sets, packed)
         known = ~np.isnan(values)
-        # Not mean_over_sets: equal accuracies are told apart by how a sum is rounded, and refits must stay as they were
+        # not mean_over_sets: equal accuracies are ordered by rounding, and refits must stay the same to the bit
         means = np.where(known, values, 0.0).sum(1) / np.maximum(known.sum(1), 1)
         return [float(mean) if enough else None for mean, enough in zip(means, self.enough, strict=True)]
 
@@ -201,10 +202,10 @@ def _each_packed(stack: Stack, data: Resident) -> Tensor:
 
 
 class _ResampledRun(Run):
-    """A run of several members on the same batches, each with targets and weights of its own.
+    """A run of several members on the same batches, each with its own targets and weights.
 
-    Each keeps the weights with the best score on the sets it doesn't learn from, and is done when it has not become
-    better for long.
+    Each keeps the weights with the best score on its held-out sets, and stops after ``patience`` evaluations without
+    a better one.
     """
 
     def __init__(
@@ -215,22 +216,20 @@ class _ResampledRun(Run):
         plan: Plan,
         targets: Floats,
         counts: NDArray[np.int64],
-        judges: _Judges | None,
+        held_out_scores: _HeldOutScores | None,
     ) -> None:
         self.members = len(scorers)
         super().__init__(Stack(scorers).to(data.device), loss, data, plan, None)
-        self.own_targets = torch.from_numpy(np.asarray(targets, dtype=np.float32)).to(
-            data.device
-        )  # (r, objects)
-        means = counts.mean(1, keepdims=True)
-        self.own_weights = torch.from_numpy((counts / means).astype(np.float32)).to(data.device)  # (r, n)
-        self.judges = judges
-        self.bests: list[float | None] = [None] * self.members
-        self.kept: list[dict[str, Tensor] | None] = [None] * self.members
-        self.waited = [0] * self.members
+        weights = (counts / counts.mean(1, keepdims=True)).astype(np.float32)
+        self.own_targets = torch.from_numpy(targets.astype(np.float32)).to(data.device)  # (r, objects)
+        self.own_weights = torch.from_numpy(weights).to(data.device)  # (r, n)
+        self.held_out_scores = held_out_scores
+        self.best_scores: list[float | None] = [None] * self.members
+        self.best_states: list[dict[str, Tensor] | None] = [None] * self.members
+        self.waits = [0] * self.members
 
     def work(self, batch: Batch) -> Tensor:
-        """Let every member learn from the batch, with its own targets and weights."""
+        """Train every member on the batch, with its own targets and weights."""
         rows = torch.where(batch.there, batch.targets, 0.0).long()  # type: ignore[arg-type]
         targets = torch.where(batch.there, self.own_targets[:, rows], torch.nan).flatten(0, 1)
         weights = self.own_weights[:, batch.weights.long()].flatten()  # type: ignore[union-attr]
@@ -244,31 +243,31 @@ class _ResampledRun(Run):
     @property
     def finished(self) -> bool:
         patience = self.plan.patience
-        return patience is not None and all(waited >= patience for waited in self.waited)
+        return patience is not None and all(waited >= patience for waited in self.waits)
 
     def record(self) -> None:
         self.loss_sum.zero_()
         self.loss_count = 0
-        if self.judges is None:
+        if self.held_out_scores is None:
             return
         stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
-        for i, score in enumerate(self.judges(stack)):
-            best = self.bests[i]
-            done = self.plan.patience is not None and self.waited[i] >= self.plan.patience
+        for i, score in enumerate(self.held_out_scores(stack)):
+            best = self.best_scores[i]
+            done = self.plan.patience is not None and self.waits[i] >= self.plan.patience
             if score is None or done:
                 continue
-            self.waited[i] += 1
+            self.waits[i] += 1
             if best is None or score > best:
-                self.bests[i], self.kept[i], self.waited[i] = score, stack.member(i), 0
+                self.best_scores[i], self.best_states[i], self.waits[i] = score, stack.member(i), 0
 
     def fitted(self) -> list[Scorer]:
-        """Return each member with its best weights; with its last ones where it had nothing to be judged by."""
+        """Return each member with its best weights; with its last ones where nothing was held out."""
         self.scorer.draw_from(None)
         stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
         found = []
         for i in range(self.members):
             one = stack.scorer(i)
-            best = self.kept[i]
+            best = self.best_states[i]
             if best is not None:
                 one.load_state_dict(best)
             found.append(one)

@@ -1,22 +1,22 @@
-r"""A model fitted again: to resampled people, and to targets simulated where the truth is known.
+r"""Refits of a model to resampled groups, and to targets simulated with known context effects.
 
-What a fitted net shows of context effects differs from the truth in three ways: other people would have chosen
-otherwise, another initialisation would have learnt otherwise, and fitting distorts: noise is learnt as context, and
-early stopping shrinks what there is. So the net is fitted again, in three kinds of refits:
+The context effects of a fitted net differ from the truth for three reasons. Other people would have chosen
+differently. Another initialisation would have learnt something else. And fitting is biased: noise is learnt as context,
+and early stopping shrinks real effects. So the net is fitted again, in three kinds of refits:
 
-- ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. To each
-  draw several nets of their own initialisation are fitted, over which every quantity is averaged: of small nets on
+- ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. Several
+  nets of different initialisation are fitted to each draw, and quantities are averaged over them: with small nets and
   small data, initialisations differ more than people do.
-- ``null``: to targets simulated from context-ablated controls (:class:`entourage.nets.context_ablated.Alone`; the
-  mean of eight, fitted to resampled groups as well), in which there is no context effect. What the net shows there is
-  the reference of quantities that can't be negative.
-- ``known``: to targets simulated from the control with the context of the refits to people added, once and several
-  times over (`Amplified`). Its effects are known; how much of them comes back says how fitting shrinks.
+- ``null``: to targets simulated from context-ablated controls (:class:`entourage.nets.context_ablated.Alone`; the mean
+  of eight, also fitted to resampled groups), which have no context effect. The values there are the reference for
+  quantities that can't be negative.
+- ``known``: to targets simulated from the control with the context of the ``people`` refits added, once and several
+  times over (`Amplified`). The effects are known, so these refits show how much fitting shrinks them.
 
-All are trained at once, as a :class:`~entourage.nets.ensemble.Stack`, and all on resampled groups, so that they
-differ in their targets alone. Each chooses its best weights by the groups that were not drawn for it, and never sees
-those in a gradient. :func:`calibrated_intervals` puts them together. What that takes for granted: groups are
-independent, and the choices within a group are, given what was on offer.
+All nets are trained at once, as a :class:`~entourage.nets.ensemble.Stack`, and all on resampled groups, so that they
+differ in their targets only. Each keeps the weights with the best score on the groups that were not drawn for it;
+these are never in its gradient. :func:`entourage.effects.calibrated_intervals` puts the refits together. Assumptions:
+groups are independent, and so are the choices within a group, given the choice sets.
 """
 
 import copy
@@ -50,15 +50,15 @@ __all__ = [
     "seconds_of_refits",
 ]
 
-REFITS, LEAST_REFITS = 16, 8  # draws of people, where nobody says how many
+REFITS, LEAST_REFITS = 16, 8  # draws of groups, unless their number is given
 INITIALISATIONS = 3  # for each of them
-_TIMED = 8  # members by which the time of refits is judged
+_TIMED = 8  # nets that are timed to estimate how long refits take
 _CONTROLS = 8  # context-ablated controls, averaged: one that overfits would simulate too little noise
 
 
 @dataclass(frozen=True)
 class Refits:
-    """Models fitted again; see the module.
+    """Refits of a model; see the module.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Refits:
     null : fitted to targets simulated from the context-ablated control
     truths : models of known context effects
     known : for each of them, the models fitted to targets simulated from it
-    groups : how many groups were resampled
+    groups : the number of groups
     """
 
     people: list[list[Any]]
@@ -76,7 +76,7 @@ class Refits:
     groups: int
 
     def measure(self, quantities: Callable[[Any], dict[str, float]]) -> dict[str, "Measured"]:
-        """Measure some quantities in all refits."""
+        """Measure quantities in all refits."""
         null, truths = ([quantities(one) for one in part] for part in (self.null, self.truths))
         people, known = (
             [[quantities(one) for one in part] for part in parts] for parts in (self.people, self.known)
@@ -101,16 +101,17 @@ def refit_resampled(
     random_state: int = 0,
     on_progress: Progress | None = None,
 ) -> Refits:
-    """Fit a model again to resampled groups, and to simulated targets; see the module.
+    """Refit a model to resampled groups, and to simulated targets; see the module.
 
     Parameters
     ----------
     model : fitted; a net's estimator, or anything with ``fit(sets, sample_weight=...)``
     sets : with targets
-    groups : one label a set, such as who chose; by default each set is its own
+    groups : one label a set, such as who chose; by default each set is its own group
     refits : draws of groups, to each of which three nets are fitted; as many refits without context, and half as many
-        of each of three known truths
-    on_progress : told how many steps are done, of how many at most
+        to each of three known truths
+    random_state : seed of the draws, the initialisations and the simulated targets
+    on_progress : called with the number of steps done, and of all steps
 
     Examples
     --------
@@ -159,7 +160,7 @@ def refit_resampled(
 
 
 def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
-    """Time a few steps of training; return about how many seconds some refits take."""
+    """Time a few steps of training; return a function that estimates the seconds of a number of refits."""
     given = model.task.check(Sets.of(sets))
     rng = np.random.default_rng(0)
     counts = np.stack([resample_groups(np.arange(len(given)), rng) for _ in range(_TIMED)])
@@ -170,20 +171,20 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
 
 
 def _initialisations(model: Any) -> int:
-    """How many nets are fitted to one draw of groups; models without a net have one way to be fitted."""
+    """Return how many models are fitted to one draw of groups: several nets, or one model without a net."""
     return INITIALISATIONS if isinstance(model, SetEstimator) else 1
 
 
 def refits_in(seconds: float, needed: Callable[[int], float]) -> int:
-    """Return how many refits fit into some seconds: `REFITS` at most, and none rather than fewer than `LEAST_REFITS`.
+    """Return how many refits some seconds allow: at most `REFITS`, and 0 rather than fewer than `LEAST_REFITS`.
 
     Examples
     --------
     >>> refits_in(60, lambda refits: 5.0 * refits), refits_in(30, lambda refits: 5.0 * refits)
     (12, 0)
     """
-    fitting = [count for count in range(LEAST_REFITS, REFITS + 1) if needed(count) <= seconds]
-    return max(fitting, default=0)
+    affordable = [count for count in range(LEAST_REFITS, REFITS + 1) if needed(count) <= seconds]
+    return max(affordable, default=0)
 
 
 def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -197,15 +198,15 @@ def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDAr
     """
     count = int(labels.max()) + 1
     if count < 2:
-        raise DataError("Resampling needs at least two groups, to tell how they differ; there is one.")
-    while True:  # at least one group must be left to judge by
+        raise DataError("Resampling needs at least two groups; there is one.")
+    while True:  # at least one group must be held out
         times = rng.multinomial(count, np.full(count, 1 / count))
         if (times == 0).any():
             return np.asarray(times[labels])
 
 
 def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.random.Generator) -> MeanModel:
-    """Fit the context-ablated control to resampled groups; of models without a net, a net without context."""
+    """Fit the context-ablated control to resampled groups; for models without a net, a context-free net."""
     if isinstance(model, SetEstimator):
         control = copy.copy(model)
         control.net_ = Alone(clone(model.net_))

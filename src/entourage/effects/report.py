@@ -172,7 +172,7 @@ def effects_report(
         intervals, and their tastes may differ in the context test
     refits : confidence intervals need refits of the model: how many (see :func:`entourage.effects.refit_resampled`),
         or the refits themselves. Without them there are no intervals. A number needs sets with targets
-    better : of some features by name, whether "more" or "less" is better; for others the model says
+    better : of some features by name, whether "more" or "less" is better; for others the model decides
     pair : two objects, by row: look for decoys that help the first against the second
     map_names : the two features of the map of where a decoy helps; by default those in which the pair differs most
     rows : of each object its row, where these are no places among the objects; a table knows its own

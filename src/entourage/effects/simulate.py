@@ -1,4 +1,4 @@
-"""Targets simulated from models whose context effects are known."""
+"""Targets simulated from models of known context effects."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -15,15 +15,15 @@ __all__ = ["AMPLITUDES", "Amplified", "MeanModel", "object_keys", "plackett_luce
 Floats: TypeAlias = NDArray[np.float64]
 
 AMPLITUDES = (1.0, 3.0, 9.0)  # of the context in known truths, to reach what early stopping shrank
-_CONTEXTS = 16  # over which an object's utility is averaged, to see what is its own
+_CONTEXTS = 16  # over which an object's utility is averaged, for the part that is its own
 
 
 def simulate_targets(model: Any, sets: Sets, rng: np.random.Generator) -> Floats:
-    """Draw targets as a model would have people choose or rank: (objects,).
+    """Draw targets from a model: (objects,).
 
-    Utilities with Gumbel noise decide: one choice is a softmax, a ranking is Plackett-Luce. The targets of a set are
-    dealt out in that order, so that ties and unranked objects stay as many as they are. Utilities of rankings have no
-    scale of their own; they get the one by which the rankings at hand are most probable.
+    Utilities get Gumbel noise: choices follow a softmax, rankings the Plackett-Luce model. The targets of a set are
+    assigned in that order, so that the numbers of ties and of unranked objects stay the same. Utilities of rankings
+    have no scale of their own; theirs is the maximum-likelihood one.
     """
     utilities = np.asarray(model.predict_scores(sets), dtype=np.float64)
     targets = np.asarray(sets.targets, dtype=np.float64)
@@ -50,44 +50,44 @@ def simulate_targets(model: Any, sets: Sets, rng: np.random.Generator) -> Floats
 
 
 class Amplified:
-    """A known truth: a context-free model with the context of another added, ``amplitude`` times over.
+    """A known truth: a context-free model plus ``amplitude`` times the context of another model.
 
-    The context of a model is what its utility of an object in its set has beside the mean of its utility in the
-    company of some other sets, the same for all objects.
+    The context of a model is its utility of an object in its set, less the mean of its utility among the objects of
+    some other sets, the same for all objects.
     """
 
-    def __init__(self, alone: Any, seeing: Any, own: dict[bytes, float], amplitude: float) -> None:
-        self.alone, self.seeing, self.own, self.amplitude = alone, seeing, own, amplitude
-        self.task = alone.task
+    def __init__(self, control: Any, model: Any, own: dict[bytes, float], amplitude: float) -> None:
+        self.control, self.model, self.own, self.amplitude = control, model, own, amplitude
+        self.task = control.task
 
     @classmethod
-    def all(cls, alone: Any, seeing: Any, sets: Sets, rng: np.random.Generator) -> list["Amplified"]:
-        """Make one for each amplitude; they know the objects of ``sets``, in any company."""
+    def all(cls, control: Any, model: Any, sets: Sets, rng: np.random.Generator) -> list["Amplified"]:
+        """Make one for each amplitude; they score the objects of ``sets``, in any set."""
         owners = np.repeat(np.arange(len(sets)), sets.sizes)
         keys = object_keys(sets)
         first = np.unique(keys, return_index=True)[1]
         objects = sets.objects[first][:, None]
         situation = None if sets.situation is None else sets.situation[owners[first]]
         total = np.zeros(len(first))
-        companies = rng.choice(len(sets), min(_CONTEXTS, len(sets)), replace=False)
-        for i in companies:
+        contexts = rng.choice(len(sets), min(_CONTEXTS, len(sets)), replace=False)
+        for i in contexts:
             others = sets.objects[sets.offsets[i] : sets.offsets[i + 1] - 1]
-            company = np.broadcast_to(others, (len(first), *others.shape))
-            joined = Sets.from_array(np.concatenate([objects, company], axis=1), None, situation)
-            scores = seeing.predict_scores(joined)
-            total += scores.reshape(len(first), -1)[:, 0] / len(companies)
+            context = np.broadcast_to(others, (len(first), *others.shape))
+            joined = Sets.from_array(np.concatenate([objects, context], axis=1), None, situation)
+            scores = model.predict_scores(joined)
+            total += scores.reshape(len(first), -1)[:, 0] / len(contexts)
         own = dict(zip(keys[first].tolist(), total.tolist(), strict=True))
-        return [cls(alone, seeing, own, amplitude) for amplitude in AMPLITUDES]
+        return [cls(control, model, own, amplitude) for amplitude in AMPLITUDES]
 
     def predict_scores(self, sets: Sets) -> Floats:
         """Return the utility of each object, packed."""
-        seen = self.seeing.predict_scores(sets)
+        seen = self.model.predict_scores(sets)
         own = np.array([self.own[key] for key in object_keys(sets).tolist()])
-        return np.asarray(self.alone.predict_scores(sets) + self.amplitude * (seen - own), dtype=np.float64)
+        return np.asarray(self.control.predict_scores(sets) + self.amplitude * (seen - own), dtype=np.float64)
 
 
 def object_keys(sets: Sets) -> NDArray[Any]:
-    """Return for each object what tells it from others: its features and its situation, as bytes."""
+    """Return a key of each object, of its features and its situation, as bytes."""
     rows = np.asarray(sets.objects, dtype=np.float64)
     if sets.situation is not None:
         rows = np.concatenate([rows, np.repeat(sets.situation, sets.sizes, axis=0)], axis=1)
@@ -96,7 +96,7 @@ def object_keys(sets: Sets) -> NDArray[Any]:
 
 
 def plackett_luce_scale(sets: Sets, utilities: Floats) -> float:
-    """Return the factor of utilities by which choices or rankings are most probable; ties say nothing."""
+    """Return the maximum-likelihood scale of utilities under the Plackett-Luce model; ties are not used."""
     targets = np.asarray(sets.targets, dtype=np.float64)
     spread = float(utilities.std()) or 1.0
     parts = []

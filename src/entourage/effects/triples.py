@@ -1,8 +1,8 @@
-"""Attraction, compromise and similarity: what a third object does to A against B.
+"""Attraction, compromise and similarity: how a third alternative C changes the preference for A against B.
 
-Log-odds are differences of utilities, which is what they mean to `DiscreteChooser`. A `Ranker` that learns strict
-orders has utilities without a scale of their own, often larger in pairs than in triples: then much of a shift is
-that scale, and it is better to compare two third objects (``instead``), or to look at what turns.
+Log-odds are differences of utilities, as in `DiscreteChooser`. The utilities of a `Ranker` that learns strict orders
+have no scale of their own, and are often larger in pairs than in triples: much of a shift can be that scale. Compare
+two third alternatives then (``instead``), or look at preference reversals.
 """
 
 from collections.abc import Sequence
@@ -41,33 +41,35 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ContextEffect:
-    """What a third object does to A against B.
+    """The effect of a third alternative C on the preference for A against B.
 
     Attributes
     ----------
-    shift : by how much it raises the log-odds of A against B
-    before, after : the mean probability of A against B without and with it
-    turned : how often it turns their order round
+    shift : the increase of the log-odds of A against B when C is added
+    before, after : the mean probability of A against B without and with C
+    reversal_rate : how often C reverses the preference between A and B
     """
 
     shift: Estimate
     before: float
     after: float
-    turned: float
+    reversal_rate: float
 
     def to_json(self, level: float = 0.05) -> dict[str, Any]:
         """Return the shift with its interval, and the rest; "n" is the number of triples."""
-        return self.shift.to_json(level) | {"before": self.before, "after": self.after, "turned": self.turned}
+        return self.shift.to_json(level) | {
+            "before": self.before,
+            "after": self.after,
+            "turned": self.reversal_rate,
+        }
 
 
 def of_three(sets: AnySets, least: int | None = None) -> Sets:
-    """See that all sets, or so many at least, have three objects: who leaves, and a pair that stays."""
+    """Check that all sets, or ``least`` of them, have three objects: a pair and a third."""
     given = Sets.of(sets)
     large = given.sizes >= 3
     if large.sum() < (len(given) if least is None else least):
-        raise DataError(
-            f"Sets of at least three objects are needed, one to leave and two to stay; got {given!r}."
-        )
+        raise DataError(f"Sets of at least three objects are needed, a pair and a third; got {given!r}.")
     return given
 
 
@@ -84,20 +86,20 @@ def context_effect(
     situation: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> ContextEffect:
-    r"""Measure what C does to A against B: :math:`(U_A - U_B \mid A, B, C) - (U_A - U_B \mid A, B)`.
+    r"""Measure the effect of C on A against B: :math:`(U_A - U_B \mid A, B, C) - (U_A - U_B \mid A, B)`.
 
     Parameters
     ----------
     A, B, C : features of the triples, (n, d) each, or (d,) where it is the same in all
     instead : another third object, (n, d) or (d,), optional
-        What C does is then measured against it, rather than against no third object: for models that have never
-        seen a pair, and for designs in which each of two objects has its decoy.
-    situation : (n, situation features), where the model knows situations
+        The effect of C is then measured against this one, rather than against the pair alone: for models that have
+        never seen a pair, and for designs in which each of two objects has its decoy.
+    situation : (n, situation features), where the model has them
     groups : one label a triple; triples of one label are resampled together
 
     Examples
     --------
-    >>> class Twins:  # each object shares its value with those like it
+    >>> class Twins:  # identical objects share their value
     ...     def predict_scores(self, sets):
     ...         return np.concatenate([-np.log((x == x[:, None]).all(2).sum(1)) for x in sets.to_list()])
     >>> effect = context_effect(Twins(), [1.0], [0.0], [[0.0], [0.0], [7.0]])
@@ -106,13 +108,13 @@ def context_effect(
     """
     named = {"A": A, "B": B, "C": C} | ({} if instead is None else {"instead": instead})
     a, b, c, *rest = broadcast_objects(named)
-    before, unsure = utility_gaps(model, [a, b, *rest], situation)
-    shift = change_beyond_rounding(before, unsure, *utility_gaps(model, [a, b, c], situation))
+    before, error = utility_gaps(model, [a, b, *rest], situation)
+    shift = change_beyond_rounding(before, error, *utility_gaps(model, [a, b, c], situation))
     return ContextEffect(
         shift=Estimate(shift, None if groups is None else labels_of(groups, len(a))),
         before=float(expit(before).mean()),
         after=float(expit(before + shift).mean()),
-        turned=float((before * (before + shift) < 0).mean()),
+        reversal_rate=float((before * (before + shift) < 0).mean()),
     )
 
 
@@ -125,9 +127,9 @@ def attraction(
     less_is_better: Sequence[int] = (),
     **options: Any,
 ) -> ContextEffect:
-    """Measure the attraction effect: a decoy that the target dominates, and the competitor doesn't, helps the target.
+    """Measure the attraction effect: a decoy dominated by the target, not by the competitor, helps the target.
 
-    Larger features are better, but for those at the places ``less_is_better``. ``options`` are those of
+    Larger features are better, except those at the places ``less_is_better``. ``options`` are those of
     :func:`context_effect`.
     """
     t, c, d = broadcast_objects({"target": target, "competitor": competitor, "decoy": decoy})
@@ -144,7 +146,7 @@ def attraction(
 def compromise(
     model: Model, target: ArrayLike, competitor: ArrayLike, extreme: ArrayLike, **options: Any
 ) -> ContextEffect:
-    """Measure the compromise effect: an extreme makes the target the middle, which helps it.
+    """Measure the compromise effect: an extreme alternative makes the target the middle one, which helps it.
 
     The target lies between competitor and extreme in every feature. ``options`` are those of :func:`context_effect`.
     """
@@ -158,7 +160,7 @@ def compromise(
 def similarity(
     model: Model, target: ArrayLike, competitor: ArrayLike, decoy: ArrayLike, **options: Any
 ) -> ContextEffect:
-    """Measure the similarity effect: a decoy like the competitor takes from the competitor, which helps the target.
+    """Measure the similarity effect: a decoy similar to the competitor takes its share, which helps the target.
 
     The decoy is nearer to the competitor than to the target. ``options`` are those of :func:`context_effect`.
     """
@@ -176,7 +178,7 @@ def similarity(
 
 
 def broadcast_objects(named: dict[str, ArrayLike]) -> list[Floats]:
-    """Bring the objects of n sets to one shape, (n, d)."""
+    """Broadcast the objects of n sets to one shape, (n, d)."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
     for name, array in arrays.items():
         if array.ndim not in (1, 2):
@@ -190,7 +192,7 @@ def broadcast_objects(named: dict[str, ArrayLike]) -> list[Floats]:
 
 
 def utility_gaps(model: Model, objects: list[Floats], situation: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return U(first) - U(second) in sets of these objects, and how much of it is rounding."""
+    """Return U(first) - U(second) in sets of these objects, and the size of its rounding error."""
     X = np.stack(objects, axis=1)  # (n, m, d)
     about = None
     if situation is not None:
@@ -201,37 +203,39 @@ def utility_gaps(model: Model, objects: list[Floats], situation: ArrayLike | Non
     return utilities[:, 0] - utilities[:, 1], rounding * np.abs(utilities).max(1)
 
 
-def change_beyond_rounding(before: Floats, unsure: Floats, after: Floats, unsure_too: Floats) -> Floats:
-    """Return by how much gaps change; within rounding they don't."""
+def change_beyond_rounding(
+    before: Floats, error_before: Floats, after: Floats, error_after: Floats
+) -> Floats:
+    """Return the change of gaps; 0 where it is within the rounding error."""
     change = after - before
-    return np.where(np.abs(change) <= np.maximum(unsure, unsure_too), 0.0, change)
+    return np.where(np.abs(change) <= np.maximum(error_before, error_after), 0.0, change)
 
 
 def dominates(better: Floats, worse: Floats) -> Mask:
-    """Say where one is at least as good in every feature, and better in one."""
+    """Return where one is at least as good in every feature, and better in one."""
     return np.asarray((better >= worse).all(1) & (better > worse).any(1))
 
 
 def only_first_dominates(target: Floats, competitor: Floats, decoy: Floats) -> Mask:
-    """Say where the target dominates the decoy and the competitor doesn't."""
+    """Return where the target dominates the decoy and the competitor doesn't."""
     return dominates(target, decoy) & ~dominates(competitor, decoy)
 
 
 def lies_between(target: Floats, competitor: Floats, extreme: Floats) -> Mask:
-    """Say where the target is between the two others in every feature, and equal to neither."""
+    """Return where the target lies between the two others in every feature, and equals neither."""
     differs = (target != competitor).any(1) & (target != extreme).any(1)
     return np.asarray(((target - competitor) * (extreme - target) >= 0).all(1) & differs)
 
 
 def is_nearer(target: Floats, competitor: Floats, decoy: Floats, share: float = 1.0) -> Mask:
-    """Say where the decoy is less than ``share`` as far from the competitor as from the target."""
+    """Return where the decoy is less than ``share`` as far from the competitor as from the target."""
     near, far = (np.square(decoy - other).sum(1) for other in (competitor, target))
     return np.asarray(near < share**2 * far)
 
 
-def _check_design(holds: Mask, what: str) -> None:
+def _check_design(holds: Mask, definition: str) -> None:
     if not holds.all():
         i = int(np.argmin(holds))
         raise DataError(
-            f"Triple {i} is no case of {what}; or use context_effect, which takes triples of any kind."
+            f"Triple {i} is no case of {definition}; or use context_effect, which takes triples of any kind."
         )

@@ -1,4 +1,4 @@
-"""What is asked of a model here: the utilities of the objects of sets, and nothing else."""
+"""All that context effects need of a model: the utilities of the objects of sets."""
 
 from typing import Any, Protocol, TypeAlias
 
@@ -12,25 +12,25 @@ __all__ = ["Model", "utilities_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_ROUNDING = 64  # units in the last place of the largest utility: a change within is none
+_ROUNDING = 64  # units in the last place of the largest utility: a smaller change is rounding
 
 
 class Model(Protocol):
-    """Anything that gives the objects of `Sets` utilities, packed: every estimator and baseline."""
+    """Anything that returns packed utilities of the objects of `Sets`: every estimator and baseline."""
 
     def predict_scores(self, X: Any, /) -> Any:
         """Return one utility for each object."""
 
 
 def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
-    """Return packed utilities, and how large a change must be, beside them, not to be rounding."""
+    """Return packed utilities, and the relative size below which a change of them is rounding."""
     scores = np.asarray(model.predict_scores(sets))
     if scores.shape != (len(sets.objects),):
         raise ShapeError(
-            f"predict_scores must give one utility for each of the {len(sets.objects)} objects of Sets; "
-            f"it gave shape {scores.shape}."
+            f"predict_scores must return one utility for each of the {len(sets.objects)} objects of Sets; "
+            f"it returned shape {scores.shape}."
         )
     if not np.isfinite(scores).all():
-        raise DataError("predict_scores must give finite utilities; some are NaN or infinite.")
+        raise DataError("predict_scores must return finite utilities; some are NaN or infinite.")
     exact = scores.dtype if scores.dtype.kind == "f" else np.float64
     return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)

@@ -21,7 +21,7 @@ __all__ = ["run_effects"]
 
 NAME = "effects"
 GRID = np.linspace(0.02, 0.98, 49)
-SHOWN = {  # A, B and a textbook C: alone A is a little better, or B where the effect will hurt it
+SHOWN = {  # A, B and a textbook C: in the pair A is a little better, or B where the effect will hurt it
     "compromise": [[0.3, 0.72], [0.68, 0.3], [0.8, 0.18]],
     "attraction": [[0.3, 0.72], [0.68, 0.3], [0.62, 0.24]],
     "similarity": [[0.3, 0.68], [0.7, 0.32], [0.74, 0.28]],
@@ -76,7 +76,7 @@ def run_effects(folder: Path, options: Options) -> str:
 
 
 def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
-    """Train on rankings of two and three objects; see what becomes of A and B when C comes."""
+    """Train on rankings of two and three objects; measure preference reversals between A and B when C is added."""
     rows = []
     for job in jobs:
         stream = np.random.SeedSequence([job.seed, *job.task.encode(), job.repetition])
@@ -89,7 +89,7 @@ def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
             "estimator": " ".join(repr(model).split()),
             "fit_seconds": round(seconds, 2),
             "ranking_accuracy": model.score(make_context_effect(job.task, job.n_test, random_state=test)),
-            **turns(model, third_objects(job.task, job.n_test, random_state=cases), job.task),
+            **reversals(model, third_objects(job.task, job.n_test, random_state=cases), job.task),
         }
         if job.repetition == 0:
             row["map"] = [[round(float(v), 3) for v in line] for line in _map(model, job.task)]
@@ -97,16 +97,16 @@ def run_jobs(jobs: Sequence[EffectJob], device: str) -> list[Row]:
     return rows
 
 
-def turns(model: SetPredictor, X: NDArray[np.float32], effect: str) -> Row:
-    """Measure how often C turns A and B round: in truth, in the model's eyes, and in both."""
+def reversals(model: SetPredictor, X: NDArray[np.float32], effect: str) -> Row:
+    """Measure preference reversals between A and B when C is added: true, predicted, and false ones."""
     truth = [_gap(effect_utilities(X[:, :2], effect)), _gap(effect_utilities(X, effect))]
     guess = [_gap(model.predict_scores(X[:, :2])), _gap(model.predict_scores(X))]
-    turned, seen = truth[0] * truth[1] < 0, guess[0] * guess[1] < 0
+    reversed_, predicted = truth[0] * truth[1] < 0, guess[0] * guess[1] < 0
     right = (truth[0] * guess[0] > 0) & (truth[1] * guess[1] > 0)
     return {
-        "turned": float(turned.mean()),
-        "followed": float(right[turned].mean()),
-        "turned_wrongly": float(seen[~turned].mean()),
+        "turned": float(reversed_.mean()),
+        "followed": float(right[reversed_].mean()),
+        "turned_wrongly": float(predicted[~reversed_].mean()),
     }
 
 
@@ -125,7 +125,7 @@ def _grid(effect: str) -> NDArray[np.float32]:
 
 
 def _map(model: SetPredictor, effect: str) -> NDArray[Any]:
-    """By how much A is before B, for every place of C, in units of the model's scores."""
+    """Return U(A) - U(B) for every place of C, in standard deviations of the model's scores."""
     scores = model.predict_scores(_grid(effect))
     gap: NDArray[Any] = _gap(scores) / scores.std()
     return gap.reshape(len(GRID), len(GRID))
@@ -134,7 +134,7 @@ def _map(model: SetPredictor, effect: str) -> NDArray[Any]:
 def summarise(claims: dict[str, Any], mode: str, rows: list[Row]) -> str:
     """Write the table as Markdown."""
     lines = [f"# {claims['title']}", "", _about(mode, rows), ""]
-    lines += ["| effect | model | 0/1-ranking accuracy | turns followed | turned wrongly |"]
+    lines += ["| effect | model | 0/1-ranking accuracy | reversals predicted | false reversals |"]
     lines += ["| --- | --- | ---: | ---: | ---: |"]
     lines += [f"| {' | '.join(cells)} |" for cells in _cells(rows)]
     return "\n".join([*lines, "", _legend(rows), ""])
@@ -157,8 +157,8 @@ def _about(mode: str, rows: list[Row]) -> str:
     count = len({row["repetition"] for row in rows})
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     return (
-        f"Learnt from {rows[0]['n_train']:,} rankings of two or three objects, judged on "
-        f"{rows[0]['n_test']:,} fresh ones and as many textbook cases; "
+        f"Trained on {rows[0]['n_train']:,} rankings of two or three objects, tested on "
+        f"{rows[0]['n_test']:,} others and as many textbook cases; "
         f"{count} repetition{'s' * (count != 1)} (--{mode}); {machines}."
     )
 
@@ -166,10 +166,10 @@ def _about(mode: str, rows: list[Row]) -> str:
 def _legend(rows: list[Row]) -> str:
     share = statistics.mean(row["turned"] for row in rows)
     return (
-        f"In a textbook case C joins A and B where the effect favours one of them; in {share:.0%} of the "
-        "cases that turns their true order round. *Turns followed*: of these, the model has A and B in the "
-        "right order both without and with C. *Turned wrongly*: of the other cases, the model turns all the "
-        "same. A context-free model never turns."
+        f"In a textbook case C is added to A and B where the effect favours one of them; in {share:.0%} of the "
+        "cases that reverses the true preference. *Reversals predicted*: of these, the model has A and B in the "
+        "right order both without and with C. *False reversals*: of the other cases, the model reverses the "
+        "preference all the same. A context-free model has no reversals."
     )
 
 
@@ -214,11 +214,10 @@ def _draw(path: Path, rows: list[Row], models: list[str]) -> None:
 
 def _write_report(claims: dict[str, Any], mode: str, rows: list[Row], folder: Path, *, drawn: bool) -> None:
     body: list[list[Cell]] = [[(cells[0], "text"), (cells[1], "text"), *cells[2:]] for cells in _cells(rows)]
-    header = ["effect", "model", "0/1-ranking accuracy", "turns followed", "turned wrongly"]
+    header = ["effect", "model", "0/1-ranking accuracy", "reversals predicted", "false reversals"]
     caption = (
-        "Who is better, A (blue) or B (red), for every place that C can take, as each net has learnt it. "
-        "The line is where the net's preference turns, the dashed one where the true one does. C is drawn "
-        "where the textbook puts it."
+        "The learnt preference for A (blue) or B (red), for every place of C. It reverses on the solid line; the "
+        "true preference reverses on the dashed one. C is drawn at its place in the textbook case."
     )
     pictures = [(folder / f"{NAME}.png", caption)] if drawn else []
     settings: list[list[Cell]] = [
@@ -231,8 +230,8 @@ def _write_report(claims: dict[str, Any], mode: str, rows: list[Row], folder: Pa
         claims["title"],
         _about(mode, rows),
         [
-            Section("What is learnt", _legend(rows).replace("*", ""), Table(header, body)),
-            Section("Where C turns A and B round", pictures=pictures),
+            Section("Results", _legend(rows).replace("*", ""), Table(header, body)),
+            Section("Where C reverses the preference between A and B", pictures=pictures),
             Section("Settings", table=Table(["model", "estimator", "training"], settings)),
         ],
     )
