@@ -292,6 +292,15 @@ def test_rankings_have_shares_of_first_places_and_nothing_has_its_own():
     )  # the last is a tie, and not counted
     (menu,) = repeated_menus(Known(lambda sets: -sets.objects[:, 0], Ranking), Sets.from_array(X, ranks))
     assert (menu.n, menu.shares[0].share) == (11, 8 / 11)
+    extra = np.concatenate([X, np.full((12, 1, 1), 5.0)], axis=1)
+    marked, unmarked = (  # an unranked third object, by -1 or by NaN
+        repeated_menus(
+            Known(lambda sets: -sets.objects[:, 0], Ranking),
+            Sets.from_array(extra, np.column_stack([ranks, np.full(12, value)])),
+        )
+        for value in (-1.0, np.nan)
+    )
+    assert marked == unmarked
     targets = np.repeat([[0.0, 1.0], [1.0, 1.0]], [9, 3], axis=0)
     outside = Known(lambda sets: np.zeros(len(sets.objects)), Choice(outside=True))
     (menu,) = repeated_menus(outside, Sets.from_array(X, targets))

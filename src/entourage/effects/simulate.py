@@ -101,7 +101,7 @@ def plackett_luce_scale(sets: Sets, utilities: Floats) -> float:
     spread = float(utilities.std()) or 1.0
     parts = []
     for _, rows in sets.by_size():
-        known = ~np.isnan(targets[rows])
+        known = targets[rows] >= 0  # NaN and -1: not ranked
         order = np.argsort(np.where(known, targets[rows], np.inf), axis=1, kind="stable")
         ranks = np.take_along_axis(np.where(known, targets[rows], np.inf), order, axis=1)
         better = np.zeros(ranks.shape, dtype=bool)
