@@ -5,10 +5,14 @@ from pathlib import Path
 
 import torch
 from jaxtyping import install_import_hook
+from threadpoolctl import threadpool_limits
 
 torch.set_num_threads(
     1
 )  # workers of pytest-xdist share the cores: two threads each would be many times slower
+threadpool_limits(
+    1
+)  # numpy's BLAS likewise; plugins of pytest have imported it before any variable could be set
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 if not torch.cuda.is_available():

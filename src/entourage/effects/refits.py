@@ -52,6 +52,7 @@ __all__ = [
 
 REFITS, LEAST_REFITS = 16, 8  # draws of groups, unless their number is given
 INITIALISATIONS = 3  # for each of them
+CONTROL_STEPS = 500  # of training the control of a model without a net
 _TIMED = 8  # nets that are timed to estimate how long refits take
 _CONTROLS = 8  # context-ablated controls, averaged: one that overfits would simulate too little noise
 
@@ -213,7 +214,7 @@ def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.ran
     else:
         kinds: dict[type, type[SetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
         settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}
-        control = kinds.get(type(model.task), Ranker)(steps=500, **settings)
+        control = kinds.get(type(model.task), Ranker)(steps=CONTROL_STEPS, **settings)
         control.net_ = ContextFree(width=32)
         control.n_features_in_, control.n_situation_features_in_ = sets.n_features, sets.n_situation_features
     targets = np.broadcast_to(_targets(sets), (len(counts), len(sets.objects)))
