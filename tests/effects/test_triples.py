@@ -63,3 +63,16 @@ def test_a_model_without_context_has_exactly_no_effect(dtype):
 def test_wrong_input_says_what_is_needed(wrong, error, words):
     with np.errstate(divide="ignore"), pytest.raises(error, match=words):
         wrong()
+
+
+def test_errors_of_terms_that_cancel_are_rounding_too():
+    def cancelling(
+        x,
+    ):  # terms of about 1 whose sum is small for A and B; the error depends on the size of the set
+        error = np.float32(2e-7) * len(x) * (np.arange(len(x)) == 0)
+        return x[:, 0] + error
+
+    a, b = [0.02, 0.0], [0.01, 0.0]
+    thirds = np.column_stack([np.linspace(0.0, 2.0, 50), np.zeros(50)])
+    found = context_effect(Model(cancelling, np.float32), a, b, thirds)
+    assert found.shift.value == 0

@@ -144,14 +144,13 @@ def measure_removals(model: Model, sets: Sets) -> tuple[dict[str, Floats], Float
 
 def _removals(model: Model, sets: Sets) -> Iterator[tuple[Index, Floats, Floats]]:
     """Remove each object from its set: which sets, their utilities (n, m) and how j changes that of i (n, i, j)."""
-    whole, rounding = utilities_of(model, sets)
+    whole, error = utilities_of(model, sets)
     for chosen, rows, stay, without in without_each(lambda part: utilities_of(model, part)[0], sets):
         n, m = rows.shape
         utilities = whole[rows]
         changes = np.full((n, m, m), np.nan)
         changes[:, stay, np.arange(m)[:, None]] = utilities[:, stay] - without
-        largest = np.abs(utilities).max(1)[:, None, None]
-        changes[np.abs(changes) <= rounding * largest] = 0.0
+        changes[np.abs(changes) <= error[chosen, None, None]] = 0.0
         yield chosen, utilities, changes
 
 

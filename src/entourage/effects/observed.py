@@ -231,10 +231,9 @@ def _slopes(model: Model, sets: Sets, features: list[int], rng: np.random.Genera
     own = copies.offsets[:-1] + drawn - sets.offsets[owners]
 
     def lead(objects: NDArray[Any]) -> tuple[Floats, Floats]:
-        utilities, rounding = utilities_of(model, copies.with_features(objects, copies.situation))
+        utilities, error = utilities_of(model, copies.with_features(objects, copies.situation))
         others = np.add.reduceat(utilities, copies.offsets[:-1]) - utilities[own]
-        largest = np.maximum.reduceat(np.abs(utilities), copies.offsets[:-1])
-        return utilities[own] - others / (copies.sizes - 1), rounding * largest
+        return utilities[own] - others / (copies.sizes - 1), error
 
     before, found = lead(copies.objects), []
     for i in features:

@@ -198,9 +198,9 @@ def utility_gaps(model: Model, objects: list[Floats], situation: ArrayLike | Non
     if situation is not None:
         rows = np.asarray(situation)
         about = np.broadcast_to(rows, (len(X), rows.shape[-1])) if len(rows) == 1 else rows
-    packed, rounding = utilities_of(model, Sets.from_array(X, None, about))
+    packed, error = utilities_of(model, Sets.from_array(X, None, about))
     utilities = packed.reshape(len(X), -1)
-    return utilities[:, 0] - utilities[:, 1], rounding * np.abs(utilities).max(1)
+    return utilities[:, 0] - utilities[:, 1], error
 
 
 def change_beyond_rounding(
