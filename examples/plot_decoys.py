@@ -3,18 +3,15 @@ Shoppers and decoys
 ===================
 
 Shoppers choose one of three products by quality and economy, and are drawn to a product that is better than another
-in both. A logit model, which gives each product a utility of its own, can't follow them; FETA can. We ask the choices
-whether company matters, and the net where a third product would help most.
+in both. A logit model, which gives each product a utility of its own, can't represent that; FETA can. We test the
+choices for context dependence, and search for the best decoy.
 """
 
 import numpy as np
 
 from entourage import FETA, DiscreteChooser
 from entourage.choice import MultinomialLogit
-from entourage.effects import effects_report
-from entourage.effects.context_test import context_test
-from entourage.effects.decoys import best_decoy
-from entourage.effects.observed import natural_effects
+from entourage.effects import best_decoy, context_test, effects_report, natural_effects
 from entourage.effects.plots import draw_context_test, draw_decoys
 
 rng = np.random.default_rng(0)
@@ -33,15 +30,15 @@ X, y = make_choices(10_000)
 X_test, y_test = make_choices(5_000)
 
 # %%
-# Without any net: do choices depend on the rest of the set? Choices are simulated from a logit model of each product's
-# own utility, and the score statistic of the real ones is compared with theirs.
+# Without any net: do choices depend on the rest of the choice set? The null model is a logit of each product's own
+# utility. The score statistic of the choices is compared with that of choices simulated from the null.
 
 found = context_test(X, y, draws=99)
 print(f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}")
-picture = draw_context_test(vars(found))
+picture = draw_context_test(found)
 
 # %%
-# What context is worth: the mean log-likelihood of fresh choices.
+# The gain by context: the mean log-likelihood of held-out choices.
 
 logit = MultinomialLogit().fit(X, y)
 print(logit.summary(["quality", "economy"]))
@@ -49,11 +46,11 @@ feta = DiscreteChooser(FETA(width=64), steps=1_500, random_state=0).fit(X, y)
 print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {feta.log_likelihood(X_test, y_test):.3f}")
 
 # %%
-# What the net has learnt, with intervals over sets: pairs that turn round when the third product leaves, and the
-# attraction effect among products that stand together anyway.
+# What the net has learnt: the preference-reversal rate when one product is removed, and the attraction effect among
+# the products of each choice set, with its interval over sets.
 
 report = effects_report(feta, X_test[:1_000], draws=0)
-print("pairs turn round:", report["reversal_rate"]["value"], report["reversal_rate"]["interval"])
+print("preference-reversal rate:", report.reversal_rate.value)
 effect = natural_effects(feta, X_test, names=["quality", "economy"]).effects["attraction"]
 print("attraction:", effect.shift.value, effect.shift.interval())
 
@@ -62,5 +59,5 @@ print("attraction:", effect.shift.value, effect.shift.interval())
 
 a, b = [0.3, 0.7], [0.7, 0.3]
 decoy = best_decoy(feta, a, b, bounds=[[0, 0], [1, 1]])
-print("best decoy:", decoy.features.round(2), "moves the log-odds of A to B by", round(decoy.shift, 2))
+print("best decoy:", decoy.features.round(2), "shifts the log-odds of A against B by", round(decoy.shift, 2))
 where = draw_decoys(feta, a, b, [[0, 0], [1, 1]], names=("quality", "economy"))

@@ -6,12 +6,20 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
-torch.set_num_threads(1)  # workers of pytest-xdist share the cores: two threads each would be many times slower
+torch.set_num_threads(
+    1
+)  # workers of pytest-xdist share the cores: two threads each would be many times slower
+threadpool_limits(
+    1
+)  # numpy's BLAS likewise; plugins of pytest have imported it before any variable could be set
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets.pairs_triton, without a GPU
+    os.environ.setdefault(
+        "TRITON_INTERPRET", "1"
+    )  # the kernels of entourage.nets.pairs_triton, without a GPU
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_AXES = ("__init__", "pairs_triton", "registry")

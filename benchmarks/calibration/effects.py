@@ -1,7 +1,7 @@
 """Whether intervals of context effects hold what they say: ``python -m benchmarks.calibration.effects``.
 
 Simulates choices from sets of 2 to 5 alternatives, with or without a context effect, fits a small FATE, refits it to
-resampled groups (`entourage.effects.resampled`) and makes the seven 95 % confidence intervals that ``entourage
+resampled groups (`entourage.effects.refits`) and makes the seven 95 % confidence intervals that ``entourage
 effects`` prints. Without context the truth of all is 0, and a share of 5 % may exclude it; we ask for 7 % at most.
 With a known effect (an alternative loses utility with its squared distance from the mean of its set: people like the
 middle) the truth is what the true utility function shows on the same sets, and we ask that 90 % cover it.
@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.calibration.jobs import arguments, rate, run_jobs
 from entourage import FATE, DiscreteChooser
 from entourage.data.sets import Sets
-from entourage.effects import effects_report
-from entourage.effects.observed import natural_effects
-from entourage.effects.resampled import refit_resampled
+from entourage.effects import EffectsReport, Quantity, effects_report, refit_resampled
 
 MOST_EXCLUDED, LEAST_COVERED = 0.07, 0.90
 REFITS = 12
@@ -80,18 +78,22 @@ def simulate(scenario: str, seed: int) -> dict[str, Any]:
     options: dict[str, Any] = {
         "better": {f"x{i}": "more" for i in range(settings["features"])},
         "most_triples": 500,
+        "draws": 0,
     }
-    report = effects_report(model, sets, refits=refits, draws=0)
-    natural = natural_effects(model, sets, refits=refits, **options).to_json()
-    true_report = effects_report(truth, sets, draws=0)
-    true_natural = natural_effects(truth, sets, **options).to_json()
+    report = effects_report(model, sets, refits=refits, **options)
+    true = effects_report(truth, sets, **options)
     kept = ("value", "refits", "reference", "estimate", "interval")
     rows = {
-        name: {key: found[name][key] for key in kept} | {"truth": true[name]["value"]}
-        for found, true, names in ((report, true_report, SINGLE), (natural, true_natural, NATURAL))
-        for name in names
+        name: {key: getattr(_quantity(report, name), key) for key in kept}
+        | {"truth": _quantity(true, name).value}
+        for name in ALL
     }
     return {"quantities": rows, "seconds": time.process_time() - begin}
+
+
+def _quantity(report: EffectsReport, name: str) -> Quantity:
+    """Return one of the seven quantities; there is always a case of each effect."""
+    return getattr(report, name) if name in SINGLE else report.natural_effects.quantity(name)  # type: ignore[return-value]
 
 
 def main() -> None:

@@ -185,6 +185,13 @@ def test_the_null_is_not_drawn_from_the_numbers_that_made_the_features():
     assert max(context_test(X, chosen, draws=19, random_state=0).null) < 20
 
 
+def test_the_package_exports_the_function_of_this_name_not_the_module():
+    import entourage.effects
+
+    assert entourage.effects.context_test is context_test
+    assert callable(entourage.effects.context_test)
+
+
 # --- what is said ---------------------------------------------------------------------------------
 
 

@@ -113,7 +113,7 @@ def test_a_run_without_a_seed_of_its_own_resumes_with_that_of_its_checkpoint(tmp
         ).fit(X, y)
     resumed = small_ranker(loss=StopAt(-1), checkpoint=tmp_path, random_state=random_state).fit(X, y)
     assert resumed.n_steps_ == 60
-    assert equal(resumed, small_ranker(loss=StopAt(-1), random_state=resumed._seed).fit(X, y))
+    assert equal(resumed, small_ranker(loss=StopAt(-1), random_state=resumed.seed_).fit(X, y))
 
 
 def test_a_checkpoint_of_another_loss_is_refused_even_if_both_are_callables(tmp_path):

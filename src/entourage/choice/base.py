@@ -66,7 +66,7 @@ class ChoiceModel(OneChoicePredictor):
         `MixedLogit` a person's choices share their coefficients. By default every set is somebody else's. Of a table,
         both may be names of columns; see :meth:`entourage.Ranker.fit`.
         """
-        self._check_parameters()
+        self.check_parameters()
         sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
         of_sets = np.ones(len(sets)) if given is None else given
         given_sets = sets
@@ -124,7 +124,8 @@ class ChoiceModel(OneChoicePredictor):
         save_attributes(self, path)
 
     @classmethod
-    def _from_file(cls, content: dict[str, Any], tensors: dict[str, Any]) -> "ChoiceModel":
+    def from_file(cls, content: dict[str, Any], tensors: dict[str, Any]) -> "ChoiceModel":
+        """Make the model again that a file holds."""
         from entourage.choice.kept import remake
 
         return remake(cls.__name__, content, tensors)
@@ -134,7 +135,7 @@ class ChoiceModel(OneChoicePredictor):
     _concave = False
     _panel = False  # whether the choices of a person are one contribution to the likelihood
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Say which parameter of the constructor means nothing."""
 
     def _objects_alone(self, sets: Sets) -> Sets:
@@ -210,7 +211,7 @@ class ChoiceModel(OneChoicePredictor):
     def _judge(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
         """Leave estimates, standard errors and criteria behind; see the class."""
         free, flat = inverse(information, steps, self.n_sets_)
-        factor = self.n_groups_ / (self.n_groups_ - 1) if self._clustered else 1.0
+        factor = self.n_groups_ / (self.n_groups_ - 1) if self.clustered else 1.0
         sandwich = factor * free @ (scores.T @ scores) @ free
         self.coef_, slopes = self._reported(self.theta_)
         scaled = slopes * steps
@@ -221,7 +222,7 @@ class ChoiceModel(OneChoicePredictor):
         self.robust_standard_errors_ = self._root(np.diag(slopes @ sandwich @ slopes.T))
         with np.errstate(divide="ignore", invalid="ignore"):
             self.z_values_ = self.coef_ / (
-                self.robust_standard_errors_ if self._clustered else self.standard_errors_
+                self.robust_standard_errors_ if self.clustered else self.standard_errors_
             )
         self.parameter_names_ = self._names(self._feature_names())
         self.n_parameters_ = float(np.trace(free @ (information - np.diag(penalty))))
@@ -233,7 +234,7 @@ class ChoiceModel(OneChoicePredictor):
         self.bic_ = float(np.log(units)) * self.n_parameters_ - 2 * self.log_likelihood_
 
     @property
-    def _clustered(self) -> bool:
+    def clustered(self) -> bool:
         """Whether sets of a group were taken for independent in the likelihood, and are not in robust errors."""
         return not self._panel and self.n_groups_ < self.n_sets_
 
@@ -249,7 +250,7 @@ class ChoiceModel(OneChoicePredictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if self._clustered and self.n_groups_ <= round(self.n_parameters_):
+        if self.clustered and self.n_groups_ <= round(self.n_parameters_):
             warnings.warn(
                 f"{self.n_groups_} groups are too few for clustered errors of {self.n_parameters_:g} parameters: they "
                 "come out too small, and z too large. Give more groups, or leave groups out.",

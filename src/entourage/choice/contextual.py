@@ -79,7 +79,7 @@ class ContextualLogit(ChoiceModel):
     def _concave(self) -> bool:  # type: ignore[override]
         return self.rank is None
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.rank is not None:
             check_number("rank", self.rank, least=1, whole=True)
         if self.alternatives is not None:

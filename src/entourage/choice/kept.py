@@ -41,7 +41,7 @@ def remake(name: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> Ch
         if isinstance(value, dict):
             params[key] = dict(value["pairs"])
     model = kind(**params)
-    model._check_parameters()
+    model.check_parameters()
     fitted: Any = content.get("fitted")
     for key in FLAGS:
         setattr(model, key, take(fitted, key, bool))

@@ -62,7 +62,7 @@ class MultinomialLogit(ChoiceModel):
         ]
         return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.alternatives is not None:
             check_number("alternatives", self.alternatives, least=2, whole=True)
         check_number("l2", self.l2, least=0)

@@ -105,7 +105,7 @@ class MixedLogit(ChoiceModel):
         self._check_fitted()
         return self.coef_[self.n_features_in_ :]
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
         given: Any = self.random

@@ -72,7 +72,7 @@ class NestedLogit(ChoiceModel):
         self.alternative = alternative
         self.intercepts = intercepts
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_number("alternative", self.alternative, least=0, whole=True)
         try:
             ids = [i for nest in self.nests for i in nest]

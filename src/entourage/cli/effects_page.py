@@ -4,21 +4,40 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from entourage.effects.plots import draw_context_test, draw_effects, draw_influence, draw_natural_effects
+from scipy.special import expit
+
+from entourage.effects import (
+    ContextTest,
+    Decoy,
+    EffectsReport,
+    FirstChoiceTest,
+    NaturalEffects,
+    PairDecoys,
+    Quantity,
+)
+from entourage.effects.plots import (
+    draw_context_test,
+    draw_decoy_map,
+    draw_effects,
+    draw_influence,
+    draw_natural_effects,
+)
 from entourage.report.page import Cell, Section, Table, write_report
 
 __all__ = [
     "EFFECTS",
+    "context_words",
+    "decoy_lines",
     "directions",
+    "extrapolation",
     "interval",
     "left_out",
     "menu_lines",
-    "pair_words",
     "refit_words",
     "write_effects",
 ]
 
-#: What the figures of `entourage.effects.effects_report` are called.
+#: The quantities of `entourage.effects.effects_report` in words.
 EFFECTS = {
     "reversal_rate": "preference-reversal rate when one alternative is removed",
     "iia_violation": "IIA violation: mean absolute change of a pair's log-odds when a third alternative is removed",
@@ -26,26 +45,22 @@ EFFECTS = {
     "regularity_amount": "regularity violations: mean increase of probability, 0 where there is none",
 }
 
-_LEFT_OUT = {  # why a set says nothing to the test of choices
+_LEFT_OUT = {  # why a set is excluded from the context test
     "one_object": "of one object",
     "nothing": "in which nothing was chosen or ranked",
     "several": "in which several were chosen or share the first place",
 }
 
 
-_CASES = {  # what A, B and C are to be a case of an effect
+_CASES = {  # when A, B and C are a case of an effect
     "attraction": "A dominates C, B doesn't",
     "compromise": "A lies between B and C",
-    "similarity": "C is like B, not like A",
+    "similarity": "C is similar to B, not to A",
 }
 
 
-def write_effects(path: Path, found: dict[str, Any], *, title: str, decoys: Any = None) -> None:
-    """Write what the command found as a page of its own; ``decoys`` is the figure of a pair's decoys, if any.
-
-    ``found`` is what `entourage.effects.effects_report` returns, with "natural_effects", "menus", "no_intervals" (why
-    there are none) and "pair" where these were asked for.
-    """
+def write_effects(path: Path, found: EffectsReport, *, title: str) -> None:
+    """Write the report as an HTML page."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         sections = [
@@ -53,10 +68,10 @@ def write_effects(path: Path, found: dict[str, Any], *, title: str, decoys: Any 
             _influence(found, place),
             _natural(found, place),
             _menus(found),
-            _pair(found, place, decoys),
+            _pair(found, place),
             _choices(found, place),
         ]
-        lead = f"{found['model']}; {found['sets_seen']:,} of {found['sets']:,} sets."
+        lead = f"{found.model}. Measured on {found.sets_seen:,} of {found.sets:,} choice sets."
         write_report(path, title, lead, [section for section in sections if section is not None])
 
 
@@ -65,80 +80,87 @@ def _picture(figure: Any, path: Path, caption: str) -> tuple[Path, str]:
     return path, caption
 
 
-def _independence(found: dict[str, Any], folder: Path) -> Section:
+def _independence(found: EffectsReport, folder: Path) -> Section:
     body: list[list[Cell]] = [
-        [words, *_refit_cells(found[name], "{:.4f}")] for name, words in EFFECTS.items()
+        [(words, "text"), *_refit_cells(getattr(found, name), "{:.4f}")] for name, words in EFFECTS.items()
     ]
     return Section(
         "Preference reversals, IIA and regularity",
-        "A model that scores each alternative by itself has 0 everywhere; a fitted net has more even where people "
-        f"choose without context, since it learns noise as well. {refit_words(found)}",
+        "All are 0 for a context-free model. A fitted net has positive values even where there is no context effect, "
+        f"since it also fits noise. {refit_words(found)}",
         Table(["", *_refit_header(found)], body),
         [
             _picture(
                 draw_effects(found),
                 folder / "effects.png",
-                "Values, references (open) and confidence intervals.",
+                "Bars: this model."
+                if found.groups is None
+                else "Bars: this model. Open circles: context-ablated control. Points and lines: estimates with "
+                "confidence intervals.",
             )
         ],
     )
 
 
-def _refit_header(found: dict[str, Any]) -> list[str]:
-    level = f"{100 * (1 - found['level']):g} % CI"
-    return ["this model", "refits", "refits without context", "estimate", level]
+def _refit_header(found: EffectsReport) -> list[str]:
+    return [
+        "this model",
+        "refits",
+        "context-ablated control",
+        "estimate",
+        f"{100 * (1 - found.level):g} % CI",
+    ]
 
 
-def _refit_cells(entry: dict[str, Any], shape: str) -> list[str]:
-    numbers = [entry["value"], entry["refits"], entry["reference"], entry["estimate"]]
+def _refit_cells(entry: Quantity, shape: str) -> list[str]:
+    numbers = [entry.value, entry.refits, entry.reference, entry.estimate]
     return ["–" if number is None else shape.format(number) for number in numbers] + [interval(entry)]
 
 
-def refit_words(found: dict[str, Any]) -> str:
+def refit_words(found: EffectsReport) -> str:
     """Return what the intervals are, or why there are none."""
-    if found.get("groups") is None:
-        return found.get("no_intervals") or "No refits, so no confidence intervals."
+    if found.groups is None:
+        return found.no_intervals or ""
     return (
-        f"Confidence intervals are from refits to {found['groups']:,} resampled {found['resampled']}, beside refits "
-        "to simulated choices without context (the reference) and with known context effects, by which the estimate is "
-        "corrected for what fitting adds and shrinks."
+        f"Confidence intervals are from refits to {found.groups:,} resampled {found.resampled}. The estimate is "
+        "corrected for noise that was fitted (refits to choices simulated from the context-ablated control) and for "
+        "shrinkage (refits to choices with known context effects). An effect is significant at level "
+        f"{found.level:g} where its interval excludes 0."
     )
 
 
-def _influence(found: dict[str, Any], folder: Path) -> Section | None:
-    if found["matrix"] is None:
+def _influence(found: EffectsReport, folder: Path) -> Section | None:
+    if found.matrix is None:
         return None
-    matrix = [[float("nan") if x is None else x for x in row] for row in found["matrix"]]
-    strongest = found["strongest"][0]
-    caption = "How the object of the column moves that of the row."
+    strongest = found.strongest[0]
+    caption = "How the presence of the column's object changes the utility of the row's object."
     return Section(
         "Pairwise influence",
-        f"Set {strongest['set']}, in which object {strongest['place']} moves the others more than any "
-        "other object of the sets that were measured.",
-        pictures=[_picture(draw_influence(matrix), folder / "influence.png", caption)],
+        f"Choice set {strongest.set}. Its object {strongest.place} has the largest mean influence on the others among "
+        "all measured sets.",
+        pictures=[_picture(draw_influence(found.matrix), folder / "influence.png", caption)],
     )
 
 
-def _natural(found: dict[str, Any], folder: Path) -> Section | None:
-    natural = found.get("natural_effects")
-    if natural is None:
-        return None
-    title = "Attraction, compromise, similarity"
-    if natural["failed"] is not None:
-        return Section(title, natural["failed"])
-    body: list[list[Cell]] = []
-    for name, words in _CASES.items():
-        entry = natural[name]
-        cells = ["no case", *[""] * 7] if entry is None else _natural_cells(entry)
-        body.append([f"{name}: {words}", *cells])
+def _natural(found: EffectsReport, folder: Path) -> Section:
+    natural, title = found.natural_effects, "Attraction, compromise, similarity"
+    if natural.failed is not None:
+        return Section(title, natural.failed)
+    body: list[list[Cell]] = [
+        [(f"{name}: {words}", "text"), *_natural_cells(natural, name, found.level)]
+        for name, words in _CASES.items()
+    ]
     pictures = []
-    if any(natural[name] for name in _CASES):
-        caption = "Estimates with their confidence intervals; above 0 is the direction of the literature."
-        pictures = [_picture(draw_natural_effects(natural), folder / "natural.png", caption)]
+    if any(natural.effects.values()):
+        caption = (
+            "Points: estimates, or values of this model without refits. Lines: confidence intervals. Positive: the "
+            "direction of the literature."
+        )
+        pictures = [_picture(draw_natural_effects(natural, found.level), folder / "natural.png", caption)]
     header = ["", *_refit_header(found), "probability", "triples", "sets"]
     return Section(
         title,
-        "By how much the log-odds of A against B rise when C is added, over triples that stand together in a set. "
+        "Mean shift of the log-odds of A against B when C is added, over triples of alternatives of one choice set. "
         f"{directions(natural)} {extrapolation(natural)}Log-odds are differences of utilities; those of a ranker have "
         "no scale of their own.",
         Table(header, body),
@@ -146,147 +168,173 @@ def _natural(found: dict[str, Any], folder: Path) -> Section | None:
     )
 
 
-def extrapolation(natural: dict[str, Any]) -> str:
-    """Return a sentence, before a space, on sets that are smaller than any the table has; "" where there are pairs."""
-    if not natural["extrapolated"]:
+def extrapolation(natural: NaturalEffects) -> str:
+    """Return a sentence, and a space, on extrapolation to pairs; "" where the table has pairs."""
+    if not natural.extrapolated:
         return ""
-    return "The table has no sets of two: the model extrapolates to them, which the intervals don't take into account. "
+    return "The table has no choice sets of two: the model extrapolates to pairs. Intervals don't account for that. "
 
 
-def _natural_cells(entry: dict[str, Any]) -> list[str]:
-    probability = f"{entry['before']:.3f} to {entry['after']:.3f}"
-    return [*_refit_cells(entry, "{:+.4f}"), probability, f"{entry['n']:,}", f"{entry['sets']:,}"]
+def _natural_cells(natural: NaturalEffects, name: str, level: float) -> list[str]:
+    effect, entry = natural.effects[name], natural.quantity(name, level)
+    if effect is None or entry is None:
+        return ["no case", *[""] * 7]
+    probability = f"{effect.before:.3f} to {effect.after:.3f}"
+    return [*_refit_cells(entry, "{:+.4f}"), probability, f"{entry.n:,}", f"{natural.sets[name]:,}"]
 
 
-def _menus(found: dict[str, Any]) -> Section | None:
-    menus = found.get("menus")
-    if not menus:
+def _menus(found: EffectsReport) -> Section | None:
+    if not found.menus:
         return None
-    body: list[list[Cell]] = []
-    for i, menu in enumerate(menus):
-        for share in menu["shares"]:
-            ends = "[{:.3f}, {:.3f}]".format(*share["interval"])
-            body.append(
-                [
-                    f"{i + 1}",
-                    f"{menu['n']:,}",
-                    share["name"],
-                    f"{share['share']:.3f}",
-                    ends,
-                    f"{share['model']:.3f}",
-                ]
-            )
-    level = f"{100 * (1 - found['level']):g} % CI"
+    body: list[list[Cell]] = [
+        [
+            f"{i + 1}",
+            f"{menu.n:,}",
+            found.name_of(share),
+            f"{share.share:.3f}",
+            "[{:.3f}, {:.3f}]".format(*share.interval),
+            f"{share.model:.3f}",
+        ]
+        for i, menu in enumerate(found.menus)
+        for share in menu.shares
+    ]
+    level = f"{100 * (1 - found.level):g} % CI"
     return Section(
-        "Choice sets that repeat",
-        "The raw share in which each alternative was chosen (or came first) from the sets that were offered most "
-        "often, beside the model's mean probability. Wilson intervals, which take the choices for independent.",
-        Table(["choice set", "offered", "alternative", "share", level, "model"], body),
+        "Repeated choice sets",
+        "Observed choice shares (of rankings: of first places) in the choice sets that were offered most often, with "
+        "Wilson intervals, which assume independent choices; and the model's mean probabilities.",
+        Table(["choice set", "offered", "alternative", "observed share", level, "model"], body),
     )
 
 
-def menu_lines(menus: list[dict[str, Any]]) -> list[str]:
-    """Say in lines of text what was chosen from the sets that repeat, and what the model says."""
+def menu_lines(found: EffectsReport, most: int) -> list[str]:
+    """Return a line of text for each repeated choice set: observed shares and the model's probabilities."""
     return [
-        f"offered {menu['n']:,} times: "
+        f"choice set offered {menu.n:,} times: "
         + "; ".join(
             "{} {:.3f} [{:.3f}, {:.3f}], model {:.3f}".format(
-                share["name"], share["share"], *share["interval"], share["model"]
+                found.name_of(share), share.share, *share.interval, share.model
             )
-            for share in menu["shares"]
+            for share in menu.shares
         )
-        for menu in menus
+        for menu in found.menus[:most]
     ]
 
 
-def _pair(found: dict[str, Any], folder: Path, decoys: Any) -> Section | None:
-    pair = found.get("pair")
+def _pair(found: EffectsReport, folder: Path) -> Section | None:
+    pair = found.pair
     if pair is None:
         return None
-    body: list[list[Cell]] = []
-    for kind in ("helps", "hurts"):
-        for one in pair[kind]:
-            body.append(
-                [
-                    f"row {one['row']} {kind}",
-                    f"{one['shift']:+.4f}",
-                    f"{one['before']:.4f}",
-                    f"{one['after']:.4f}",
-                ]
-            )
-    header = ["third object", "shift of the log-odds", "probability before", "after"]
+    body: list[list[Cell]] = [
+        [
+            f"row {row} {does}",
+            f"{decoy.shift:+.4f}",
+            f"{expit(decoy.before):.4f}",
+            f"{expit(decoy.after):.4f}",
+        ]
+        for row, does, decoy in _decoys(found, pair)
+    ]
+    header = ["third alternative", "shift of the log-odds", "probability before", "after"]
     caption = (
-        f"A is row {pair['row']}, B row {pair['against']}. C is half way between them in other numbers, and has the "
-        "categories of A. It changes nothing on a dashed line; the preference between A and B reverses on a solid one; "
-        "a star is the best place."
+        f"A is row {pair.row}, B is row {pair.against}. In other numbers C is half way between them; it has the "
+        "categories of A. Dashed line: no effect. Solid line: the preference between A and B reverses. Star: the best "
+        "decoy."
     )
     return Section(
-        f"What helps row {pair['row']} against row {pair['against']}",
-        pair_words(pair),
+        f"Decoys: what helps row {pair.row} against row {pair.against}",
+        _pair_words(pair),
         Table(header, body) if body else None,
-        [] if decoys is None else [_picture(decoys, folder / "decoys.png", caption)],
+        [] if pair.map is None else [_picture(draw_decoy_map(pair.map), folder / "decoys.png", caption)],
     )
 
 
-def _choices(found: dict[str, Any], folder: Path) -> Section | None:
-    tested = found["context_test"]
+def _choices(found: EffectsReport, folder: Path) -> Section | None:
+    tested = found.context_test
     if tested is None:
         return None
-    text = tested.get("failed") or (
-        f"Without the model: do choices depend on the rest of the set? Score statistic {tested['statistic']:.1f} on "
-        f"{tested['degrees']} degrees of freedom, p = {tested['p_value']:.3g} by simulation from the model "
-        f"without context, {tested['p_chi2']:.3g} by the chi-square distribution; {tested['n_sets']:,} choices. "
-        f"What is assumed: {' '.join(tested['assumptions'])}"
+    title, result = "Context test of the choices", tested.result
+    if result is None:
+        return Section(title, f"{tested.failed}{left_out(tested)}")
+    text = (
+        "Do choices depend on the rest of the choice set? A test of the choices themselves, without the model. "
+        f"{context_words(result, found.level)} By the chi-square distribution p = {result.p_chi2:.3g}. Assumptions: "
+        f"{' '.join(result.assumptions)}"
     )
-    caption = "Where the choices stand among those simulated without context."
-    pictures = (
-        [] if "failed" in tested else [_picture(draw_context_test(tested), folder / "test.png", caption)]
-    )
-    return Section("The choices themselves", f"{text}{left_out(tested)}", pictures=pictures)
+    caption = "The score statistic of the choices, and its distribution without context."
+    pictures = [_picture(draw_context_test(result), folder / "test.png", caption)]
+    return Section(title, f"{text}{left_out(tested)}", pictures=pictures)
 
 
-def directions(natural: dict[str, Any]) -> str:
-    """Return a sentence on which direction of each feature was taken for better.
+def context_words(result: ContextTest, level: float) -> str:
+    """Return a sentence on the result of a context test at a significance level."""
+    what = "Significant" if result.p_value <= level else "No significant"
+    return (
+        f"{what} context dependence: score statistic {result.statistic:.1f}, {result.degrees} degrees of freedom, "
+        f"p = {result.p_value:.3g} (by simulation), n = {result.n_sets:,} choices."
+    )
+
+
+def directions(natural: NaturalEffects) -> str:
+    """Return a sentence on the better direction of each feature.
 
     Examples
     --------
-    >>> directions({"better": {"price": "less", "stars": "more"}, "slopes": {"stars": 0.5}, "left_out": ["brand=x"]})
-    'Taken for better: less price (as given), more stars (the model). 1 other feature took no part.'
+    >>> directions(NaturalEffects({}, {}, {"price": "less", "stars": "more"}, {"stars": 0.5}, ["brand=x"]))
+    'Better: less price (given), more stars (by the model). Not used: 1 other feature.'
     """
     parts = [
-        f"{direction} {name} ({'the model' if name in natural['slopes'] else 'as given'})"
-        for name, direction in natural["better"].items()
+        f"{direction} {name} ({'by the model' if name in natural.slopes else 'given'})"
+        for name, direction in natural.better.items()
     ]
-    rest = len(natural["left_out"])
-    others = f" {rest} other feature{'s' * (rest != 1)} took no part." if rest else ""
-    return f"Taken for better: {', '.join(parts)}.{others}"
+    rest = len(natural.left_out)
+    others = f" Not used: {rest} other feature{'s' * (rest != 1)}." if rest else ""
+    return f"Better: {', '.join(parts)}.{others}"
 
 
-def pair_words(pair: dict[str, Any]) -> str:
-    """Return a sentence on a pair of rows, and whether anything moves it."""
-    tried = f"{pair['tried']:,} other object{'s' * (pair['tried'] != 1)} of the table"
-    moved = "" if pair["helps"] or pair["hurts"] else " None of them changes that."
+def decoy_lines(found: EffectsReport) -> list[str]:
+    """Return lines of text on the decoys of a pair of rows; none where no pair was asked for."""
+    if found.pair is None:
+        return []
+    return [
+        _pair_words(found.pair),
+        *[
+            f"row {row} {does}: log-odds {decoy.shift:+.4f}, probability {expit(decoy.before):.4f} to "
+            f"{expit(decoy.after):.4f}"
+            for row, does, decoy in _decoys(found, found.pair)
+        ],
+    ]
+
+
+def _decoys(found: EffectsReport, pair: PairDecoys) -> list[tuple[int, str, Decoy]]:
+    """Return the row of each decoy, and whether it helps or hurts."""
+    both = {"helps": pair.found.helps, "hurts": pair.found.hurts}
+    return [(int(found.rows[one.candidate]), does, one) for does, decoys in both.items() for one in decoys]
+
+
+def _pair_words(pair: PairDecoys) -> str:
+    """Return sentences on a pair of rows, and whether anything affects it."""
+    tried = f"{pair.found.tried:,} other object{'s' * (pair.found.tried != 1)} of the table"
+    none = "" if pair.found.helps or pair.found.hurts else " None has an effect."
     return (
-        f"Row {pair['row']} is preferred to row {pair['against']} with probability {pair['probability']:.4f} where "
-        f"there are only these two. Tried as a third: {tried}.{moved}"
+        f"Row {pair.row} is preferred to row {pair.against} with probability {pair.probability:.4f} in the choice set "
+        f"of these two. Tried as a third alternative: {tried}.{none}"
     )
 
 
-def interval(entry: dict[str, Any]) -> str:
+def interval(entry: Quantity) -> str:
     """Return a confidence interval; a dash without refits."""
-    return "–" if entry["interval"] is None else "[{:.4f}, {:.4f}]".format(*entry["interval"])
+    return "–" if entry.interval is None else "[{:.4f}, {:.4f}]".format(*entry.interval)
 
 
-def left_out(tested: dict[str, Any]) -> str:
-    """Return a sentence, after a space, on the sets that took no part in the test of choices; "" where all did.
+def left_out(tested: FirstChoiceTest) -> str:
+    """Return a space and a sentence on the sets left out of the context test; "" where none was.
 
     Examples
     --------
-    >>> left_out({"left_out": {"one_object": 1, "nothing": 12}})
+    >>> left_out(FirstChoiceTest(None, "", {"one_object": 1, "nothing": 12}))
     ' Left out: 1 set of one object, 12 sets in which nothing was chosen or ranked.'
     """
     parts = [
-        f"{count:,} set{'s' * (count != 1)} {_LEFT_OUT[reason]}"
-        for reason, count in tested["left_out"].items()
+        f"{count:,} set{'s' * (count != 1)} {_LEFT_OUT[reason]}" for reason, count in tested.left_out.items()
     ]
     return f" Left out: {', '.join(parts)}." if parts else ""

@@ -1,34 +1,43 @@
 """Context effects: pairwise influence, preference reversals, IIA and regularity violations, decoys."""
 
-from entourage.effects.context_test import ContextTest, context_test
+from entourage.effects.context_test import (  # the function; the module is in sys.modules alone
+    ContextTest,
+    FirstChoiceTest,
+    context_test,
+    first_choice_test,
+)
 from entourage.effects.decoys import (
-    ContextEffect,
     Decoy,
     DecoyMap,
     DecoysFound,
-    attraction,
+    PairDecoys,
     best_decoy,
-    compromise,
-    context_effect,
     decoy_map,
     decoys_among,
-    similarity,
+    decoys_of_pair,
 )
+from entourage.effects.estimate import Estimate
+from entourage.effects.intervals import Quantity, calibrated_intervals
 from entourage.effects.leave_one_out import (
-    Estimate,
     Regularity,
-    effects_report,
-    from_refits,
     iia_violation,
     influence_matrix,
-    of_three,
     regularity_violation,
     reversal_rate,
-    utilities_of,
 )
-from entourage.effects.menus import repeated_menus
+from entourage.effects.menus import Menu, Share, repeated_menus
 from entourage.effects.observed import NaturalEffects, natural_effects
-from entourage.effects.resampled import Refits, calibrated_intervals, refit_resampled
+from entourage.effects.refits import Refits, refit_resampled
+from entourage.effects.report import EffectsReport, InfluentialObject, effects_report
+from entourage.effects.triples import (
+    ContextEffect,
+    attraction,
+    compromise,
+    context_effect,
+    of_three,
+    similarity,
+)
+from entourage.effects.utilities import utilities_of
 
 __all__ = [
     "ContextEffect",
@@ -36,10 +45,17 @@ __all__ = [
     "Decoy",
     "DecoyMap",
     "DecoysFound",
+    "EffectsReport",
     "Estimate",
+    "FirstChoiceTest",
+    "InfluentialObject",
+    "Menu",
     "NaturalEffects",
+    "PairDecoys",
+    "Quantity",
     "Refits",
     "Regularity",
+    "Share",
     "attraction",
     "best_decoy",
     "calibrated_intervals",
@@ -48,8 +64,9 @@ __all__ = [
     "context_test",
     "decoy_map",
     "decoys_among",
+    "decoys_of_pair",
     "effects_report",
-    "from_refits",
+    "first_choice_test",
     "iia_violation",
     "influence_matrix",
     "natural_effects",

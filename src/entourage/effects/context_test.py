@@ -1,23 +1,23 @@
-r"""Do choices depend on the rest of the set? A score test from the choices alone; no net is needed.
+r"""A score test of context dependence in the choices themselves; no net is needed.
 
-The null hypothesis is a logit model whose utilities are of each object alone, :math:`u_i = f(x_i)`, with a flexible
-:math:`f`: in each feature the feature, its square and a natural cubic spline of its normal scores
-:math:`z = \Phi^{-1}(\text{rank})`, so that a logarithm, a threshold and a heavy tail are within reach, and products of
-pairs of features. The alternative adds context, :math:`\bar z_{-i}^\top A z_i`, where :math:`\bar z_{-i}` is the mean
-of the other objects of the set. Rao's score test of :math:`A = 0` fits the null only:
+The null hypothesis is a logit model in which each object has a utility of its own, :math:`u_i = f(x_i)`. The function
+:math:`f` is flexible: of each feature the feature, its square and a natural cubic spline of its normal scores
+:math:`z = \Phi^{-1}(\text{rank})`, which can follow a logarithm, a threshold and a heavy tail; and products of pairs of
+features. The alternative hypothesis adds context, :math:`\bar z_{-i}^\top A z_i`, where :math:`\bar z_{-i}` is the
+mean of the other objects of the set. Rao's score test of :math:`A = 0` fits the null only:
 
 .. math:: T = S^\top V^{-1} S, \qquad S = U_A - I_{A\theta} I_{\theta\theta}^{-1} U_\theta,
 
 with the score :math:`U` and the information :math:`I`. It is calibrated by choices simulated from the fitted null.
 
-People whose tastes differ make choices depend on the set although nobody's own do: a mixture of logits violates
-independence of irrelevant alternatives. With ``groups``, who chose, the null is therefore a mixed logit: the tastes for
-:math:`z` are normal between people, with a covariance :math:`\Sigma` that is fitted by simulated maximum
-likelihood (Revelt and Train 1998) with a boundary-avoiding prior (Chung et al. 2013). :math:`S` is then
-orthogonal to the scores of :math:`\Sigma` too, so that errors of its estimate cancel to first order, and T is divided
-by how much more people's scores vary than the null says (Rao and Scott 1981).
+Taste heterogeneity looks like context: a mixture of logits violates independence of irrelevant alternatives although
+no single person does. With ``groups`` (who chose) the null is therefore a mixed logit: the tastes for :math:`z` are
+normal between people. Their covariance :math:`\Sigma` is fitted by simulated maximum likelihood (Revelt and Train
+1998) with a boundary-avoiding prior (Chung et al. 2013). :math:`S` is then also orthogonal to the scores of
+:math:`\Sigma`, so that errors of its estimate cancel to first order. T is divided by the overdispersion of people's
+scores (Rao and Scott 1981).
 
-``python -m benchmarks.calibration.context_test`` measures false alarms and power.
+``python -m benchmarks.calibration.context_test`` measures the type I error and the power.
 """
 
 from dataclasses import dataclass, field
@@ -33,12 +33,12 @@ from entourage.effects.null_models import Panel, logit_test
 from entourage.errors import DataError, check_choice, check_number
 from entourage.tasks import Choice
 
-__all__ = ["ContextTest", "context_test"]
+__all__ = ["ContextTest", "FirstChoiceTest", "context_test", "first_choice_test"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
-_IDENTIFIED = 1e-2  # of a context column's length must be left beside the own utility
+_IDENTIFIED = 1e-2  # of a context column's length must be left once the own utility is projected out
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class ContextTest:
 
     Attributes
     ----------
-    statistic : the score statistic; about what twice the gain in log-likelihood by context would be
-    degrees : how many parameters context has
-    p_value : by choices simulated from the model without context; the one to report
-    p_chi2 : by the chi-square distribution, which is right for many sets
-    without_context : log-likelihood of the model without context
-    n_sets, n_groups : how many choices there were, and of how many people (None if not given)
-    draws : how often choices were simulated
-    own, interaction : what the models were
-    assumptions : sentences to print beside the p-value; where one fails, p may be small without context
+    statistic : the score statistic; about twice the gain in log-likelihood by context
+    degrees : degrees of freedom: the number of parameters of context
+    p_value : by choices simulated from the null model; the one to report
+    p_chi2 : by the chi-square distribution, valid for many sets
+    without_context : log-likelihood of the null model
+    n_sets, n_groups : the number of choices, and of people (None if not given)
+    draws : the number of simulations
+    own, interaction : the form of the own utility, and of context
+    assumptions : sentences to print with the p-value; where one fails, p may be small without context
     null : the statistics of the simulated choices
     """
 
@@ -73,6 +73,29 @@ class ContextTest:
     null: list[float] = field(default_factory=list, repr=False)
 
 
+@dataclass(frozen=True)
+class FirstChoiceTest:
+    """The result of :func:`first_choice_test`.
+
+    Attributes
+    ----------
+    result : None where the test can't be done
+    failed : why not, else None
+    left_out : the number of excluded sets by reason: they have "one_object", "nothing" was chosen or ranked, or
+        "several" were chosen or share the first place
+    """
+
+    result: ContextTest | None
+    failed: str | None
+    left_out: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, ready for JSON; where the test can't be done, why."""
+        if self.result is None:
+            return {"failed": self.failed, "left_out": self.left_out}
+        return vars(self.result) | {"assumptions": list(self.result.assumptions), "left_out": self.left_out}
+
+
 def context_test(
     sets: AnySets,
     y: Any = None,
@@ -83,22 +106,24 @@ def context_test(
     draws: int = 199,
     random_state: Seed = 0,
 ) -> ContextTest:
-    """Test whether choices depend on the rest of the set; ``assumptions`` of the result says what that assumes.
+    """Test whether choices depend on the rest of the choice set; see ``assumptions`` of the result.
 
-    Choices are simulated ``draws`` times from the fitted model without context, on the same sets: p is ``(b + 1) /
-    (draws + 1)`` for the ``b`` draws whose statistic reaches that of the data. Sets of one object take no part, and
-    features of the situation neither. The order of sets, and of objects in them, makes no difference.
+    Choices are simulated ``draws`` times from the fitted null model, on the same sets: p is ``(b + 1) / (draws + 1)``
+    for the ``b`` draws whose statistic reaches that of the data. Sets of one object and features of the situation are
+    not used. The order of sets, and of objects in them, makes no difference.
+
+    ``from entourage.effects import context_test`` is this function; its module has the same name.
 
     Parameters
     ----------
     sets : with targets 0 for what was chosen and 1 for the rest, or with ``y``, as for `DiscreteChooser`
-    groups : one label a set, who chose; needed where people chose several times, since their tastes may differ
+    groups : one label a set: who chose. Needed where people chose several times, since their tastes may differ
     own : {"spline", "quadratic", "linear"}
-        What the utility of an object by itself may be.
+        The form of the own utility of an object.
     interaction : {"auto", "full", "diagonal"}
-        Whether each feature of the others acts on every feature or on the same one only; "auto" is "full" where
-        there are at least ten sets (and, with ``groups``, four people for every one) of its parameters.
-    draws : how often to simulate
+        Whether each feature of the others interacts with every feature or with the same one only. "auto" is "full"
+        where there are at least ten sets (and, with ``groups``, four people) for each of its parameters.
+    draws : the number of simulations
     random_state : seed or Generator
 
     Notes
@@ -114,7 +139,7 @@ def context_test(
     >>> found.p_value
     0.05
     >>> print(found.assumptions[2])
-    Everyone has the same tastes: unobserved differences in taste look like context unless groups are given.
+    Everyone has the same tastes: taste heterogeneity looks like context unless groups are given.
     """
     check_choice("own", own, ["spline", "quadratic", "linear"])
     check_choice("interaction", interaction, ["auto", "full", "diagonal"])
@@ -124,7 +149,7 @@ def context_test(
     people = np.zeros(len(given), dtype=np.int64) if groups is None else labels_of(groups, len(given))
     large = given.sizes >= 2
     if not large.any():
-        raise DataError("No set has two objects, so nothing was chosen. Give sets of at least two.")
+        raise DataError("No set has two objects, so there was no choice. Give sets of at least two.")
     given, people = _in_order(given[large], people[large])
     n, d, n_people = len(given), given.n_features, int(people[-1]) + 1
     differ = n_people > 1  # one person has one taste
@@ -136,26 +161,26 @@ def context_test(
     columns, words = _own_utility(x, z, own, most=n / 10)
     plain = _basis(_within(columns, given))
     if plain.shape[1] == 0:
-        raise DataError("The objects of each set are alike in all features, so these can't explain a choice.")
+        raise DataError("The objects of each set are alike in all features, so no utility is identified.")
     z = z if own == "spline" else x
-    company = _basis(_within(_context(z, given, interaction), given), beside=plain)
-    if company.shape[1] == 0:
+    context = _basis(_within(_context(z, given, interaction), given), given=plain)
+    if context.shape[1] == 0:
         raise DataError(
-            "What the others add can't be told from an object's own features here. Larger sets, sets of "
+            "Context is not identified here: it is collinear with the objects' own features. Larger sets, sets of "
             "several sizes or more features are needed."
         )
     chosen = np.flatnonzero(given.targets == 0)
     rng = np.random.default_rng(_own_stream(random_state))
     if differ:
-        panel = Panel(plain, company, _tastes(z, given), given, people)
+        panel = Panel(plain, context, _tastes(z, given), given, people)
         log_likelihood, statistic, null = panel.test(chosen, draws, rng)
     else:
-        log_likelihood, statistic, null = logit_test(plain, company, given, chosen, draws, rng)
+        log_likelihood, statistic, null = logit_test(plain, context, given, chosen, draws, rng)
     return ContextTest(
         statistic=statistic,
-        degrees=company.shape[1],
+        degrees=context.shape[1],
         p_value=(sum(value >= statistic - 1e-7 for value in null) + 1) / (draws + 1),
-        p_chi2=float(chdtrc(company.shape[1], max(statistic, 0.0))),
+        p_chi2=float(chdtrc(context.shape[1], max(statistic, 0.0))),
         without_context=log_likelihood,
         n_sets=n,
         n_groups=None if groups is None else n_people,
@@ -167,13 +192,61 @@ def context_test(
     )
 
 
+def first_choice_test(
+    sets: Sets, *, groups: ArrayLike | None = None, draws: int = 199, random_state: Seed = 0
+) -> FirstChoiceTest:
+    """Run :func:`context_test` on choices or, of rankings, on first places.
+
+    Sets without a single chosen or first object are excluded and counted.
+
+    Parameters
+    ----------
+    sets : with targets
+    groups, draws, random_state : see :func:`context_test`
+    """
+    chosen, informative, left_out = _first_choices(sets)
+    people = None if groups is None else labels_of(groups, len(sets))[informative]
+    try:
+        if not informative.any():
+            raise DataError(
+                "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
+            )
+        found = context_test(chosen[informative], groups=people, draws=draws, random_state=random_state)
+    except DataError as error:
+        return FirstChoiceTest(None, str(error), left_out)
+    return FirstChoiceTest(found, None, left_out)
+
+
+def _first_choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:
+    """Return sets with target 0 for what was chosen or came first, which of them are usable, and why others aren't."""
+    starts = sets.offsets[:-1]
+    targets: Floats = sets.targets  # type: ignore[assignment]
+    known = targets >= 0  # NaN and -1: not ranked
+    places = np.where(known, targets, np.inf)
+    best = np.minimum.reduceat(places, starts)  # ranks may begin at 1, and later where grades are few
+    first = known & (places == np.repeat(best, sets.sizes))
+    several = np.add.reduceat(first, starts, dtype=np.int64) > 1
+    nothing = np.isinf(best)
+    if np.isin(targets, (0.0, 1.0)).all():  # choices: what was not chosen has rank 1
+        nothing |= best == 1
+    single = sets.sizes == 1
+    left_out = {
+        "one_object": int(single.sum()),
+        "nothing": int((nothing & ~single).sum()),
+        "several": int((several & ~nothing & ~single).sum()),
+    }
+    chosen = sets.with_targets(np.where(first, 0.0, 1.0))
+    informative = ~(single | nothing | several)
+    return chosen, informative, {reason: count for reason, count in left_out.items() if count}
+
+
 def _assumptions(own_utility: str, n_groups: int | None) -> tuple[str, ...]:
     errors = "Random utilities are independent between alternatives and of equal variance (logit)."
     if n_groups is None:
         return (
             own_utility,
             "Choices are independent between sets; if one person chose several times, give groups.",
-            "Everyone has the same tastes: unobserved differences in taste look like context unless groups are given.",
+            "Everyone has the same tastes: taste heterogeneity looks like context unless groups are given.",
             errors,
         )
     if n_groups == 1:
@@ -185,11 +258,11 @@ def _assumptions(own_utility: str, n_groups: int | None) -> tuple[str, ...]:
     )
 
 
-# --- what the models see --------------------------------------------------------------------------
+# --- columns of the models ------------------------------------------------------------------------
 
 
 def _in_order(sets: Sets, people: Index) -> tuple[Sets, Index]:
-    """Sort objects within sets, and sets by person and content: as simulated choices go by rows, p goes by content."""
+    """Sort objects within sets, and sets by person and content, so that p doesn't depend on the order of rows."""
     raw: Floats = sets.objects.astype(np.float64)
     targets: Floats = sets.targets  # type: ignore[assignment]
     owner = np.repeat(np.arange(len(sets)), sets.sizes)
@@ -220,7 +293,7 @@ def _standardized(sets: Sets) -> tuple[Floats, Floats]:
 
 
 def _own_utility(x: Floats, z: Floats, own: str, most: float) -> tuple[Floats, str]:
-    """Return columns that span the utility of an object by itself, ``most`` if possible, and a sentence on them."""
+    """Return columns that span the own utility, ``most`` if possible, and a sentence on them."""
     first, second = np.triu_indices(x.shape[1], 1)
     if own == "linear":
         return x, "An object's own utility is linear in the features."
@@ -245,7 +318,7 @@ def _own_utility(x: Floats, z: Floats, own: str, most: float) -> tuple[Floats, s
 
 
 def _curve(x: Floats, z: Floats, knots: int) -> Floats:
-    """Return columns for one feature: a constant for each value if these are few, otherwise x, x² and a spline of z."""
+    """Return columns for one feature: a dummy for each value if these are few, otherwise x, x² and a spline of z."""
     values = np.unique(z)
     if len(values) <= knots + 2:
         return np.asarray((z[:, None] == values[1:]).astype(np.float64))
@@ -270,7 +343,7 @@ def _context(z: Floats, sets: Sets, interaction: str) -> Floats:
 
 
 def _within(values: Floats, sets: Sets) -> Floats:
-    """Return the columns less their means over each set, scaled to length 1, without those that are constant there."""
+    """Return columns centred within sets and scaled to length 1, without those that are constant there."""
     means = np.add.reduceat(values, sets.offsets[:-1]) / sets.sizes[:, None]
     within = values - np.repeat(means, sets.sizes, axis=0)
     lengths = np.linalg.norm(within, axis=0)
@@ -278,27 +351,27 @@ def _within(values: Floats, sets: Sets) -> Floats:
     return np.asarray(within[:, kept] / lengths[kept])
 
 
-def _basis(within: Floats, beside: Floats | None = None) -> Floats:
-    """Return orthogonal columns of mean square 1 that span the given ones, or what they add beside others."""
-    if beside is not None:
-        within = within - beside @ (beside.T @ within) / len(within)
+def _basis(within: Floats, given: Floats | None = None) -> Floats:
+    """Return orthogonal columns of mean square 1 that span these, once ``given`` ones are projected out."""
+    if given is not None:
+        within = within - given @ (given.T @ within) / len(within)
     if within.shape[1] == 0:
         return within
     left, lengths, _ = np.linalg.svd(within, full_matrices=False)
-    kept = lengths > (1e-6 if beside is None else _IDENTIFIED)
+    kept = lengths > (1e-6 if given is None else _IDENTIFIED)
     return np.asarray(left[:, kept] * np.sqrt(len(within)))
 
 
 def _tastes(z: Floats, sets: Sets) -> Floats:
-    """Return the columns for which tastes differ between people, of mean square 1 within sets."""
+    """Return the columns with random tastes, of mean square 1 within sets."""
     within = _within(z, sets)
     alike = np.abs(np.triu(within.T @ within, 1)).max(0) > 1 - 1e-9
     return np.asarray(within[:, ~alike] * np.sqrt(len(z)))
 
 
 def _own_stream(random_state: Seed) -> Any:
-    """Return a seed whose numbers are not those of the same seed elsewhere.
+    """Return a seed of a stream of its own.
 
-    Features drawn by ``default_rng(0)`` would else meet themselves in the noise of choices simulated by seed 0.
+    Features drawn by ``default_rng(0)`` would otherwise equal the noise of choices simulated by seed 0.
     """
     return [int(random_state), 0x6E756C6C] if isinstance(random_state, int | np.integer) else random_state

@@ -1,11 +1,6 @@
-"""What a third object does to A against B: attraction, compromise, similarity, and the decoy that helps most.
+"""Decoys: the third alternative that helps A against B most, among candidates, in a box or in a table.
 
-Log-odds are differences of utilities, which is what they mean to `DiscreteChooser`. A `Ranker` that learns strict
-orders has utilities without a scale of their own, often larger in pairs than in triples: then much of a shift is
-that scale, and it is better to compare two third objects (``instead``), or to look at what turns.
-
-:func:`decoys_among` looks for the objects that help or hurt a given one; for cases of the three effects among objects
-that stand together anyway there is :mod:`entourage.effects.observed`.
+The effect of a given third alternative is :func:`entourage.effects.context_effect`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,55 +11,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.leave_one_out import Estimate, Model, utilities_of
+from entourage.effects.estimate import draw_at_most
+from entourage.effects.features import Features, spread_of
+from entourage.effects.triples import broadcast_objects, change_beyond_rounding, utility_gaps
+from entourage.effects.utilities import Model
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
 __all__ = [
-    "ContextEffect",
     "Decoy",
     "DecoyMap",
     "DecoysFound",
-    "attraction",
+    "PairDecoys",
     "best_decoy",
-    "compromise",
-    "context_effect",
     "decoy_map",
     "decoys_among",
+    "decoys_of_pair",
     "map_features",
-    "similarity",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ContextEffect:
-    """What a third object does to A against B.
-
-    Attributes
-    ----------
-    shift : by how much it raises the log-odds of A against B
-    before, after : the mean probability of A against B without and with it
-    turned : how often it turns their order round
-    """
-
-    shift: Estimate
-    before: float
-    after: float
-    turned: float
-
-    def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return the shift with its interval, and the rest; "n" is the number of triples."""
-        return self.shift.to_json(level) | {"before": self.before, "after": self.after, "turned": self.turned}
 
 
 @dataclass(frozen=True)
 class Decoy:
-    """A third object and what it does to A against B: the log-odds without and with it, and their difference."""
+    """A third object, the log-odds of A against B without and with it, and their difference."""
 
     features: Floats
     shift: float
@@ -75,19 +47,36 @@ class Decoy:
 
 @dataclass(frozen=True)
 class DecoyMap:
-    """What C does to A against B everywhere on a grid: the places, the shifts (y, x), the log-odds without C."""
+    """The effect of a third object C on A against B, everywhere on a grid in two features.
+
+    Attributes
+    ----------
+    x, y : the values of the two features
+    shifts : the increase of the log-odds of A against B when C is added there, (y, x)
+    before : the log-odds without C
+    A, B : the two features of A and of B
+    names : of the two features
+    """
 
     x: Floats
     y: Floats
     shifts: Floats
     before: float
+    A: Floats
+    B: Floats
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True)
 class DecoysFound:
-    """Which objects, as a third, help A against B most, and which hurt it most; ``candidate`` is an object's place.
+    """The objects that, as a third, help A against B most, and those that hurt it most.
 
-    ``before`` are the log-odds without any; ``tried`` is how many objects were tried; ``situation`` is that of A's set.
+    Attributes
+    ----------
+    helps, hurts : the strongest first; ``candidate`` is the place among the objects
+    before : the log-odds of A against B alone
+    tried : how many objects were tried
+    situation : of A's set
     """
 
     helps: list[Decoy]
@@ -97,102 +86,44 @@ class DecoysFound:
     situation: NDArray[Any] | None = None
 
 
-def context_effect(
-    model: Model,
-    A: ArrayLike,
-    B: ArrayLike,
-    C: ArrayLike,
-    *,
-    instead: ArrayLike | None = None,
-    situation: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> ContextEffect:
-    r"""Measure what C does to A against B: :math:`(U_A - U_B \mid A, B, C) - (U_A - U_B \mid A, B)`.
+@dataclass(frozen=True)
+class PairDecoys:
+    """The objects that, as a third, help one row of a table against another, and where others would.
 
-    Parameters
+    Attributes
     ----------
-    A, B, C : features of the triples, (n, d) each, or (d,) where it is the same in all
-    instead : another third object, (n, d) or (d,), optional
-        What C does is then measured against it, rather than against no third object: for models that have never
-        seen a pair, and for designs in which each of two objects has its decoy.
-    situation : (n, situation features), where the model knows situations
-    groups : one label a triple; triples of one label are resampled together
-
-    Examples
-    --------
-    >>> class Twins:  # each object shares its value with those like it
-    ...     def predict_scores(self, sets):
-    ...         return np.concatenate([-np.log((x == x[:, None]).all(2).sum(1)) for x in sets.to_list()])
-    >>> effect = context_effect(Twins(), [1.0], [0.0], [[0.0], [0.0], [7.0]])
-    >>> effect.shift.values.round(3), round(effect.before, 3), round(effect.after, 3)
-    (array([0.693, 0.693, 0.   ]), 0.5, 0.611)
+    row, against : the two rows
+    found : the objects that help and that hurt, by their places among the objects
+    map : where a third object would help; None where fewer than two features vary
     """
-    named = {"A": A, "B": B, "C": C} | ({} if instead is None else {"instead": instead})
-    a, b, c, *rest = _triples(named)
-    before, unsure = _gaps(model, [a, b, *rest], situation)
-    shift = moved(before, unsure, *_gaps(model, [a, b, c], situation))
-    return ContextEffect(
-        shift=Estimate(shift, None if groups is None else labels_of(groups, len(a))),
-        before=float(expit(before).mean()),
-        after=float(expit(before + shift).mean()),
-        turned=float((before * (before + shift) < 0).mean()),
-    )
 
+    row: int
+    against: int
+    found: DecoysFound
+    map: DecoyMap | None
 
-def attraction(
-    model: Model,
-    target: ArrayLike,
-    competitor: ArrayLike,
-    decoy: ArrayLike,
-    *,
-    less_is_better: Sequence[int] = (),
-    **options: Any,
-) -> ContextEffect:
-    """Measure the attraction effect: a decoy that the target dominates, and the competitor doesn't, helps the target.
+    @property
+    def probability(self) -> float:
+        """Of preferring the row where there are only these two."""
+        return float(expit(self.found.before))
 
-    Larger features are better, but for those at the places ``less_is_better``. ``options`` are those of
-    :func:`context_effect`.
-    """
-    t, c, d = _triples({"target": target, "competitor": competitor, "decoy": decoy})
-    sign = np.ones(t.shape[1])
-    sign[list(less_is_better)] = -1.0
-    _check_design(
-        only_first_dominates(sign * t, sign * c, sign * d),
-        "attraction: the target is at least as good as the decoy in every feature and better in one, and the "
-        "competitor is not. Name features of which less is better in less_is_better",
-    )
-    return context_effect(model, t, c, d, **options)
+    def to_json(self, rows: Index) -> dict[str, Any]:
+        """Return everything but the shifts of the map, ready for JSON; ``rows`` are those of the objects."""
 
+        def decoy(one: Decoy) -> dict[str, Any]:
+            before, after = float(expit(one.before)), float(expit(one.after))
+            return {"row": int(rows[one.candidate]), "shift": one.shift, "before": before, "after": after}
 
-def compromise(
-    model: Model, target: ArrayLike, competitor: ArrayLike, extreme: ArrayLike, **options: Any
-) -> ContextEffect:
-    """Measure the compromise effect: an extreme makes the target the middle, which helps it.
-
-    The target lies between competitor and extreme in every feature. ``options`` are those of :func:`context_effect`.
-    """
-    t, c, e = _triples({"target": target, "competitor": competitor, "extreme": extreme})
-    _check_design(
-        lies_between(t, c, e), "compromise: the target lies between competitor and extreme in every feature"
-    )
-    return context_effect(model, t, c, e, **options)
-
-
-def similarity(
-    model: Model, target: ArrayLike, competitor: ArrayLike, decoy: ArrayLike, **options: Any
-) -> ContextEffect:
-    """Measure the similarity effect: a decoy like the competitor takes from the competitor, which helps the target.
-
-    The decoy is nearer to the competitor than to the target. ``options`` are those of :func:`context_effect`.
-    """
-    t, c, d = _triples({"target": target, "competitor": competitor, "decoy": decoy})
-    spread = np.concatenate([t, c, d]).std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    _check_design(
-        is_nearer(t / spread, c / spread, d / spread),
-        "similarity: the decoy is nearer to the competitor than to the target",
-    )
-    return context_effect(model, t, c, d, **options)
+        return {
+            "row": self.row,
+            "against": self.against,
+            "log_odds": self.found.before,
+            "probability": self.probability,
+            "tried": self.found.tried,
+            "map": None if self.map is None else list(self.map.names),
+            "helps": [decoy(one) for one in self.found.helps],
+            "hurts": [decoy(one) for one in self.found.hurts],
+        }
 
 
 def best_decoy(
@@ -209,16 +140,15 @@ def best_decoy(
 ) -> Decoy:
     """Find the third object that helps A against B most: among candidates, or anywhere in a box.
 
-    In a box, ``points`` are spread evenly (a Latin hypercube), and then ``rounds`` times a quarter as many are
-    drawn around the eight best, ever nearer. The same seed gives the same decoy. That no other is better is
-    likely, not certain.
+    In a box, ``points`` are spread evenly (a Latin hypercube). Then, ``rounds`` times, a quarter as many are drawn
+    around the eight best, ever nearer. The same seed gives the same decoy. The optimum is not guaranteed.
 
     Parameters
     ----------
     A, B : the features of two objects, (d,)
     candidates : (candidates, d); give either these
     bounds : or the smallest and the largest value of each feature, (2, d)
-    situation : (situation features,), where the model knows situations
+    situation : (situation features,), where the model has them
     points, rounds, random_state : of the search in a box
 
     Examples
@@ -254,14 +184,21 @@ def decoy_map(
     bounds: ArrayLike,
     *,
     features: tuple[int, int] = (0, 1),
+    names: tuple[str, str] = ("first feature", "second feature"),
     others: ArrayLike | None = None,
     points: int = 81,
     situation: ArrayLike | None = None,
 ) -> DecoyMap:
-    """Return how C helps A against B at every place of a grid in two features.
+    """Return how much C helps A against B, at every point of a grid in two features.
 
-    ``bounds``, (2, 2), is the box of these two; the other features of C are ``others``, (d,), by default half way
-    between A and B.
+    Parameters
+    ----------
+    A, B : the features of two objects, (d,)
+    bounds : the smallest and the largest value of the two features, (2, 2)
+    features, names : the places of the two features, and their names
+    others : all features of C, (d,), of which the two are replaced; by default half way between A and B
+    points : of the grid, in each direction
+    situation : (situation features,), where the model has them
     """
     check_number("points", points, least=2, whole=True)
     low, high = _box(bounds, 2)
@@ -272,29 +209,36 @@ def decoy_map(
     x, y = (np.linspace(low[i], high[i], points) for i in (0, 1))
     c = np.tile(rest, (points * points, 1))
     c[:, features[0]], c[:, features[1]] = (part.ravel() for part in np.meshgrid(x, y))
-    return DecoyMap(x, y, shifts(c).reshape(points, points), before)
+    a, b = (np.asarray(one, dtype=np.float64).ravel()[list(features)] for one in (A, B))
+    return DecoyMap(x, y, shifts(c).reshape(points, points), before, a, b, names)
 
 
 def _against(
     model: Model, A: ArrayLike, B: ArrayLike, situation: ArrayLike | None
 ) -> tuple[float, Callable[[Floats], Floats]]:
-    """Return the log-odds of one A against one B, and what each of many C adds to them."""
-    a, b = _triples({"A": A, "B": B})
+    """Return the log-odds of one A against one B, and a function that gives their shift for each of many C."""
+    a, b = broadcast_objects({"A": A, "B": B})
     if len(a) != 1:
         raise ShapeError(f"A decoy is for one A and one B, (features,) each; got {len(a)} of them.")
     about = None if situation is None else np.atleast_2d(np.asarray(situation))
-    before, unsure = _gaps(model, [a, b], about)
+    before, error = utility_gaps(model, [a, b], about)
 
     def shifts(c: Floats) -> Floats:
-        return moved(before, unsure, *_gaps(model, _triples({"A": a, "B": b, "C": c}), about))
+        return change_beyond_rounding(
+            before, error, *utility_gaps(model, broadcast_objects({"A": a, "B": b, "C": c}), about)
+        )
 
     return float(before[0]), shifts
 
 
 def _search(
-    worth: Callable[[Floats], Floats], box: tuple[Floats, Floats], points: int, rounds: int, random_state: int
+    shifts: Callable[[Floats], Floats],
+    box: tuple[Floats, Floats],
+    points: int,
+    rounds: int,
+    random_state: int,
 ) -> tuple[Floats, Floats]:
-    """Return what was tried last, the best of all first, and its worth."""
+    """Return the objects of the last round, which hold the best of all, and their shifts."""
     check_number("points", points, least=8, whole=True)
     check_number("rounds", rounds, least=0, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
@@ -304,12 +248,12 @@ def _search(
         np.tile(np.arange(points), (len(low), 1)), axis=1
     ).T  # a Latin hypercube: (points, d)
     tried = low + (high - low) * (order + rng.random(order.shape)) / points
-    values = worth(tried)
+    values = shifts(tried)
     for i in range(rounds):
         best = np.argsort(-values, kind="stable")[:8]
         drawn = rng.normal(scale=0.15 * 0.6**i, size=(max(1, points // 32), 8, len(low)))
         near = np.clip(tried[best] + (high - low) * drawn, low, high).reshape(-1, len(low))
-        tried, values = np.concatenate([tried[best], near]), np.concatenate([values[best], worth(near)])
+        tried, values = np.concatenate([tried[best], near]), np.concatenate([values[best], shifts(near)])
     return tried, values
 
 
@@ -330,69 +274,7 @@ def _box(bounds: Any, n_features: int) -> tuple[Floats, Floats]:
     return box[0], box[1]
 
 
-def _triples(named: dict[str, ArrayLike]) -> list[Floats]:
-    """Bring the objects of n sets to one shape, (n, d)."""
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise ShapeError(f"{name} needs axes (n, features) or (features,); got shape {array.shape}.")
-    tables = [np.atleast_2d(array) for array in arrays.values()]
-    n = max(len(table) for table in tables)
-    if len({table.shape[1] for table in tables}) > 1 or any(len(table) not in (1, n) for table in tables):
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ShapeError(f"All objects need the same features and as many rows, or one; got {shapes}.")
-    return [np.broadcast_to(table, (n, table.shape[1])) for table in tables]
-
-
-def _gaps(model: Model, objects: list[Floats], situation: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return U(first) - U(second) in sets of these objects, and how much of it is rounding."""
-    X = np.stack(objects, axis=1)  # (n, m, d)
-    about = None
-    if situation is not None:
-        rows = np.asarray(situation)
-        about = np.broadcast_to(rows, (len(X), rows.shape[-1])) if len(rows) == 1 else rows
-    packed, rounding = utilities_of(model, Sets.from_array(X, None, about))
-    utilities = packed.reshape(len(X), -1)
-    return utilities[:, 0] - utilities[:, 1], rounding * np.abs(utilities).max(1)
-
-
-def moved(before: Floats, unsure: Floats, after: Floats, unsure_too: Floats) -> Floats:
-    """Return by how much gaps change; within rounding they don't."""
-    change = after - before
-    return np.where(np.abs(change) <= np.maximum(unsure, unsure_too), 0.0, change)
-
-
-def dominates(better: Floats, worse: Floats) -> Mask:
-    """Say where one is at least as good in every feature, and better in one."""
-    return np.asarray((better >= worse).all(1) & (better > worse).any(1))
-
-
-def only_first_dominates(target: Floats, competitor: Floats, decoy: Floats) -> Mask:
-    """Say where the target dominates the decoy and the competitor doesn't."""
-    return dominates(target, decoy) & ~dominates(competitor, decoy)
-
-
-def lies_between(target: Floats, competitor: Floats, extreme: Floats) -> Mask:
-    """Say where the target is between the two others in every feature, and equal to neither."""
-    differs = (target != competitor).any(1) & (target != extreme).any(1)
-    return np.asarray(((target - competitor) * (extreme - target) >= 0).all(1) & differs)
-
-
-def is_nearer(target: Floats, competitor: Floats, decoy: Floats, share: float = 1.0) -> Mask:
-    """Say where the decoy is less than ``share`` as far from the competitor as from the target."""
-    near, far = (np.square(decoy - other).sum(1) for other in (competitor, target))
-    return np.asarray(near < share**2 * far)
-
-
-def _check_design(holds: Mask, what: str) -> None:
-    if not holds.all():
-        i = int(np.argmin(holds))
-        raise DataError(
-            f"Triple {i} is no case of {what}; or use context_effect, which takes triples of any kind."
-        )
-
-
-# --- among the objects of sets --------------------------------------------------------------------
+# --- decoys among the objects of sets -------------------------------------------------------------
 
 
 def decoys_among(
@@ -407,8 +289,8 @@ def decoys_among(
 ) -> DecoysFound:
     """Find the objects of sets that, as a third, help one of them against another most, and that hurt it most.
 
-    An object that occurs more than once is tried once; ``target`` and ``competitor`` are not tried, nor is what is
-    the same as one of them. An object that changes nothing neither helps nor hurts.
+    Identical objects are tried once. Objects identical to ``target`` or ``competitor`` are not tried. An object
+    without effect is in neither list.
 
     Parameters
     ----------
@@ -434,9 +316,9 @@ def decoys_among(
     A, B = given.objects[target], given.objects[competitor]
     if (A == B).all():
         raise DataError(
-            "Target and competitor have the same features, so nothing can tell them apart. Choose two that differ."
+            "Target and competitor have the same features, so no model can tell them apart. Choose two that differ."
         )
-    tried = draw_some(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
+    tried = draw_at_most(np.arange(len(given.objects)), most_objects, np.random.default_rng(random_state))
     tried = np.sort(tried[np.unique(given.objects[tried], axis=0, return_index=True)[1]])
     objects = given.objects[tried]
     others = (objects != A).any(1) & (objects != B).any(1)
@@ -457,21 +339,93 @@ def decoys_among(
     return DecoysFound(some(_first(-values)), some(_first(values)), before, len(tried), situation)
 
 
+def decoys_of_pair(
+    model: Model,
+    sets: Sets,
+    row: int,
+    against: int,
+    *,
+    rows: Index,
+    map_names: tuple[str, str] | None = None,
+    random_state: int = 0,
+) -> PairDecoys:
+    """Find the objects of sets that help one of them against another, and map where others would.
+
+    The third object of the map has the numbers half way between the two, and the categories of the first.
+
+    Parameters
+    ----------
+    row, against : two of ``rows``
+    rows : of each object its row
+    map_names : the features of the map; by default those of :func:`map_features`
+    """
+    if row == against:
+        raise ParameterError(f"A pair needs two different rows; both are {row}.")
+    target, competitor = (_place_of(one, rows) for one in (row, against))
+    known = Features.of(sets)
+    mapped = _two_features(sets, target, competitor, known, map_names)
+    found = decoys_among(model, sets, target, competitor, random_state=random_state)
+    if mapped is None:
+        return PairDecoys(row, against, found, None)
+    A, B = sets.objects[[target, competitor]].astype(np.float64)
+    others = A.copy()
+    others[known.ordered] = (A[known.ordered] + B[known.ordered]) / 2
+    others[list(known.missing.values())] = 0.0  # a third object with numbers misses none
+    columns = sets.objects[:, list(mapped)]
+    where = decoy_map(
+        model,
+        A,
+        B,
+        [columns.min(0), columns.max(0)],
+        features=mapped,
+        names=(known.names[mapped[0]], known.names[mapped[1]]),
+        others=others,
+        situation=found.situation,
+    )
+    return PairDecoys(row, against, found, where)
+
+
+def _place_of(row: int, rows: Index) -> int:
+    places = np.flatnonzero(rows == row)
+    if len(places) == 0:
+        raise DataError(
+            f"A row of the table is a number from 0 to {len(rows) - 1:,}; got {row:,}. Give one of these."
+        )
+    return int(places[0])
+
+
+def _two_features(
+    sets: Sets, target: int, competitor: int, known: Features, names: tuple[str, str] | None
+) -> tuple[int, int] | None:
+    """Return the places of the features of a map."""
+    if names is None:
+        return map_features(sets, target, competitor, known.ordered)
+    varied = known.varied(sets)
+    wrong = [name for name in names if name not in varied]
+    if wrong or len(set(names)) != 2 or len(names) != 2:
+        came = repr(wrong[0]) if wrong else f"{names[0]!r} twice"
+        raise ParameterError(
+            f"A map needs two different features that are numbers and vary in the table; got {came}. "
+            f"Choose from {', '.join(map(repr, varied)) or 'another table: there is none'}."
+        )
+    return varied[names[0]], varied[names[1]]
+
+
 def map_features(sets: Sets, target: int, competitor: int, among: Sequence[int]) -> tuple[int, int] | None:
     """Return the two features in which two objects differ most, in units of spread; None where fewer than two vary.
 
-    Features of only two values come last: there is little to see between them.
+    Features of two values come last: nothing lies between them.
     """
     varied = [i for i in among if np.ptp(sets.objects[:, i]) > 0]
     if len(varied) < 2:
         return None
 
-    def worth(i: int) -> tuple[bool, float]:
+    def rank(i: int) -> tuple[bool, float]:
         column = sets.objects[:, i]
         many = bool(((column > column.min()) & (column < column.max())).any())
         return many, abs(float(column[target]) - float(column[competitor])) / spread_of(sets, i)
 
-    first, second = sorted(sorted(varied, key=worth)[-2:])
+    first, second = sorted(sorted(varied, key=rank)[-2:])
     return first, second
 
 
@@ -479,13 +433,3 @@ def _first(values: Floats) -> Index:
     """Return the places of negative values, the smallest first."""
     order = np.argsort(values, kind="stable")
     return order[values[order] < 0]
-
-
-def draw_some(places: Index, most: int, rng: np.random.Generator) -> Index:
-    """Return all of the places, or ``most`` of them drawn at random, in order."""
-    return places if len(places) <= most else np.sort(rng.choice(places, most, replace=False))
-
-
-def spread_of(sets: Sets, feature: int) -> float:
-    """Return the standard deviation of a feature over all objects."""
-    return float(sets.objects[:, feature].std(dtype=np.float64))

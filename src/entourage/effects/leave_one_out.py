@@ -1,119 +1,42 @@
 """Context effects of a fitted model: pairwise influence, preference reversals, IIA and regularity violations.
 
-Everything here asks a model only for the utilities of sets, with all alternatives and with one removed; adding one is
-the business of :mod:`entourage.effects.decoys`. Utilities mean something up to a shift of the whole set, so only
-differences within a set count. A context-free model has no influence, reverses no preference and violates nothing:
-all figures are exactly 0, since changes within rounding are taken for none.
+A model is asked for the utilities of sets, with all alternatives and with one removed. Utilities are defined up to a
+shift of the whole set, so only differences within a set count. For a context-free model all quantities are exactly 0:
+changes within rounding count as none.
 
-Any other model that was fitted to data has figures above 0, even where people choose without context, since it learns
-noise as well. :func:`effects_report` with ``refits`` (:mod:`entourage.effects.resampled`) gives confidence intervals
-that take that into account.
-
-:func:`context_test` asks the choices themselves, without a model.
+A fitted model with context has values above 0 even where people choose without context, since it also fits noise.
+:func:`entourage.effects.effects_report` with ``refits`` gives confidence intervals that account for that.
+:func:`entourage.effects.context_test` tests the choices themselves, without a model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from entourage.data.resampling import bootstrap_interval, labels_of
-from entourage.data.sets import AnySets, Seed, Sets
-from entourage.effects.context_test import ContextTest, context_test
-from entourage.effects.resampled import Measured, Refits, calibrated_intervals
-from entourage.errors import DataError, ShapeError, check_number
+from entourage.data.resampling import labels_of
+from entourage.data.sets import AnySets, Sets
+from entourage.effects.estimate import Estimate
+from entourage.effects.triples import of_three
+from entourage.effects.utilities import Model, utilities_of
+from entourage.errors import ShapeError
 from entourage.estimators.base import without_each
 from entourage.tasks import SubsetChoice
 
 __all__ = [
-    "ContextTest",
-    "Estimate",
-    "Model",
     "Regularity",
-    "context_test",
-    "effects_report",
-    "from_refits",
     "iia_violation",
     "influence_matrix",
-    "of_three",
+    "measure_removals",
     "regularity_violation",
     "reversal_rate",
-    "utilities_of",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
-
-_ROUNDING = 64  # units in the last place of the largest utility: a change within is none
-_SHOWN = 10  # objects that a report names
-_LARGEST_SHOWN = 30  # objects of a set whose matrix a report gives
-
-
-class Model(Protocol):
-    """Anything that gives the objects of `Sets` utilities, packed: every estimator and baseline."""
-
-    def predict_scores(self, X: Any, /) -> Any:
-        """Return one utility for each object."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over sets, with its bootstrap interval over sets, of one model as it is.
-
-    That interval is about other sets and the same model. For one about other people, to whom another model would have
-    been fitted, see :func:`entourage.effects.refit_resampled`.
-
-    Attributes
-    ----------
-    values : one a set, NaN where a set says nothing
-    groups : one label a set; sets of one label are resampled together
-
-    Examples
-    --------
-    >>> Estimate(np.array([0.2, 0.4, 0.5, 0.7, 0.9, 0.9]))
-    Estimate(0.6, 95 % from 0.383333 to 0.783333, 6 sets)
-    """
-
-    values: Floats
-    groups: Index | None = None
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-        return float(np.nanmean(self.values))
-
-    @property
-    def n(self) -> int:
-        """How many sets say something."""
-        return int((~np.isnan(self.values)).sum())
-
-    def interval(
-        self, level: float = 0.05, *, resamples: int = 2000, random_state: Seed = 0
-    ) -> tuple[float, float]:
-        """Return the interval that leaves out ``level``; see :func:`entourage.data.resampling.bootstrap_interval`."""
-        return bootstrap_interval(
-            self.values, self.groups, level=level, resamples=resamples, random_state=random_state
-        )
-
-    def to_json(self, level: float = 0.05) -> dict[str, Any]:
-        """Return mean, interval and number of sets; the interval of a single set or group is None."""
-        known = ~np.isnan(self.values)
-        units = self.n if self.groups is None else len(np.unique(self.groups[known]))
-        return {
-            "value": self.value,
-            "interval": list(self.interval(level)) if units > 1 else None,
-            "n": self.n,
-        }
-
-    def __repr__(self) -> str:
-        ends = self.to_json()["interval"]
-        sure = f"95 % from {ends[0]:.6g} to {ends[1]:.6g}, " if ends else ""
-        if self.groups is None:
-            return f"Estimate({self.value:.6g}, {sure}{self.n} set{'s' * (self.n != 1)})"
-        return f"Estimate({self.value:.6g}, {sure}{self.n} values in {len(np.unique(self.groups))} groups)"
 
 
 @dataclass(frozen=True)
@@ -124,16 +47,16 @@ class Regularity:
     amount: Estimate
 
 
-# --- one object leaves ----------------------------------------------------------------------------
+# --- one alternative is removed -------------------------------------------------------------------
 
 
 def influence_matrix(model: Model, sets: AnySets) -> Floats:
-    r"""Return how the presence of object j moves the utility of object i, for sets of one size: (n, m, m).
+    r"""Return how the presence of object j changes the utility of object i, for sets of one size: (n, m, m).
 
     .. math:: I_{ij} = \tilde U(x_i, C) - \tilde U(x_i, C \setminus \{x_j\}),
 
-    where :math:`\tilde U` is the utility less the mean utility of the objects other than j. Each column sums to
-    0: an object helps some at the cost of others. NaN on the diagonal.
+    where :math:`\tilde U` is the utility less the mean utility of the objects other than j. Each column sums to 0.
+    The diagonal is NaN.
 
     Examples
     --------
@@ -157,18 +80,18 @@ def influence_matrix(model: Model, sets: AnySets) -> Floats:
 
 
 def reversal_rate(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
-    """Return the preference-reversal rate when one alternative is removed: the share of all (pair, third).
+    """Return the preference-reversal rate when one alternative is removed: a share of all (pair, third).
 
-    Sets of fewer than three objects say nothing. ``groups``: one label a set, for dependent sets.
+    Sets of fewer than three objects have no value. ``groups``: one label a set, for dependent sets.
     """
     return _estimates(model, sets, groups)["reversal_rate"]
 
 
 def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Estimate:
-    """Return by how much the log-odds of a pair change, on average, when a third object leaves.
+    """Return the mean absolute change of a pair's log-odds when a third alternative is removed.
 
-    Independence of irrelevant alternatives, which a multinomial logit has, is 0. In units of the model's utilities:
-    they are log-odds for `DiscreteChooser`, and for a `Ranker` with the loss "plackett_luce".
+    It is 0 under independence of irrelevant alternatives (IIA), as for a multinomial logit. The unit is that of the
+    model's utilities: log-odds for `DiscreteChooser`, and for a `Ranker` with the loss "plackett_luce".
     """
     return _estimates(model, sets, groups)["iia_violation"]
 
@@ -176,9 +99,9 @@ def iia_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = Non
 def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | None = None) -> Regularity:
     """Return how often, and by how much, adding an alternative raises the probability of another.
 
-    Probabilities are the softmax of utilities, with the option of nothing where the model has one; for
-    `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (who was there, who joined), ``amount`` the mean
-    over all of them of what is gained, 0 where something is lost.
+    Probabilities are the softmax of utilities, with the outside (no-choice) option where the model has one; for
+    `SubsetChooser`, their sigmoids. ``rate`` is a share of all pairs (alternative, added alternative), ``amount`` the
+    mean increase of probability over all of them, 0 where it falls.
     """
     found = _estimates(model, sets, groups)
     return Regularity(found["regularity_rate"], found["regularity_amount"])
@@ -187,46 +110,47 @@ def regularity_violation(model: Model, sets: AnySets, *, groups: ArrayLike | Non
 def _estimates(model: Model, sets: AnySets, groups: ArrayLike | None) -> dict[str, Estimate]:
     given = of_three(sets, least=1)
     labels = None if groups is None else labels_of(groups, len(given))
-    return {name: Estimate(values, labels) for name, values in _measure(model, given)[0].items()}
+    return {name: Estimate(values, labels) for name, values in measure_removals(model, given)[0].items()}
 
 
-def _measure(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
-    """Return all figures of each set in one pass, and of each object how much it moves the others on average."""
-    figures = {
+def measure_removals(model: Model, sets: Sets) -> tuple[dict[str, Floats], Floats]:
+    """Return all quantities of each set in one pass, and of each object its mean absolute influence on the others."""
+    found = {
         name: np.full(len(sets), np.nan)
         for name in ("reversal_rate", "iia_violation", "regularity_rate", "regularity_amount")
     }
-    pull = np.full(len(sets.objects), np.nan)
+    influence = np.full(len(sets.objects), np.nan)
     for chosen, utilities, changes in _removals(model, sets):
         n, m = utilities.shape
-        turned, moved = np.zeros(n), np.zeros(n)
+        reversals, changed = np.zeros(n), np.zeros(n)
         first, second = np.triu_indices(m - 1, 1)
         for j in range(m):
             rest = np.delete(np.arange(m), j)
             gaps = utilities[:, rest[first]] - utilities[:, rest[second]]  # (n, pairs)
             shifts = changes[:, rest[first], j] - changes[:, rest[second], j]
-            turned += (gaps * (gaps - shifts) < 0).mean(1) / m
-            moved += np.abs(shifts).mean(1) / m
-        raised = _chances(model, utilities[:, :, None]) - _chances(model, utilities[:, :, None] - changes)
-        figures["reversal_rate"][chosen] = turned
-        figures["iia_violation"][chosen] = moved
-        figures["regularity_rate"][chosen] = (raised > 1e-9).sum((1, 2)) / (m * (m - 1))
-        figures["regularity_amount"][chosen] = np.nansum(np.maximum(raised, 0), (1, 2)) / (m * (m - 1))
+            reversals += (gaps * (gaps - shifts) < 0).mean(1) / m
+            changed += np.abs(shifts).mean(1) / m
+        raised = _probabilities(model, utilities[:, :, None]) - _probabilities(
+            model, utilities[:, :, None] - changes
+        )
+        found["reversal_rate"][chosen] = reversals
+        found["iia_violation"][chosen] = changed
+        found["regularity_rate"][chosen] = (raised > 1e-9).sum((1, 2)) / (m * (m - 1))
+        found["regularity_amount"][chosen] = np.nansum(np.maximum(raised, 0), (1, 2)) / (m * (m - 1))
         rows = sets.offsets[chosen][:, None] + np.arange(m)
-        pull[rows] = np.nanmean(np.abs(_centred(changes)), axis=1)
-    return figures, pull
+        influence[rows] = np.nanmean(np.abs(_centred(changes)), axis=1)
+    return found, influence
 
 
 def _removals(model: Model, sets: Sets) -> Iterator[tuple[Index, Floats, Floats]]:
-    """Leave each object out of its set: which sets, their utilities (n, m) and what j changes for i (n, i, j)."""
-    whole, rounding = utilities_of(model, sets)
+    """Remove each object from its set: which sets, their utilities (n, m) and how j changes that of i (n, i, j)."""
+    whole, error = utilities_of(model, sets)
     for chosen, rows, stay, without in without_each(lambda part: utilities_of(model, part)[0], sets):
         n, m = rows.shape
         utilities = whole[rows]
         changes = np.full((n, m, m), np.nan)
         changes[:, stay, np.arange(m)[:, None]] = utilities[:, stay] - without
-        largest = np.abs(utilities).max(1)[:, None, None]
-        changes[np.abs(changes) <= rounding * largest] = 0.0
+        changes[np.abs(changes) <= error[chosen, None, None]] = 0.0
         yield chosen, utilities, changes
 
 
@@ -234,8 +158,8 @@ def _centred(changes: Floats) -> Floats:
     return np.asarray(changes - np.nanmean(changes, axis=1, keepdims=True))
 
 
-def _chances(model: Model, utilities: Floats) -> Floats:
-    """Return the probabilities of being chosen along axis 1; NaN for who isn't there."""
+def _probabilities(model: Model, utilities: Floats) -> Floats:
+    """Return choice probabilities along axis 1; NaN for removed objects."""
     task = getattr(model, "task", None)
     if isinstance(task, SubsetChoice):
         return np.asarray(expit(utilities))
@@ -245,176 +169,3 @@ def _chances(model: Model, utilities: Floats) -> Floats:
     powers = np.exp(utilities - highest)
     nothing = np.exp(-highest) if outside else 0.0
     return np.asarray(powers / (np.nansum(powers, axis=1, keepdims=True) + nothing))
-
-
-def utilities_of(model: Model, sets: Sets) -> tuple[Floats, float]:
-    """Return packed utilities, and how large a change must be, beside them, not to be rounding."""
-    scores = np.asarray(model.predict_scores(sets))
-    if scores.shape != (len(sets.objects),):
-        raise ShapeError(
-            f"predict_scores must give one utility for each of the {len(sets.objects)} objects of Sets; "
-            f"it gave shape {scores.shape}."
-        )
-    if not np.isfinite(scores).all():
-        raise DataError("predict_scores must give finite utilities; some are NaN or infinite.")
-    exact = scores.dtype if scores.dtype.kind == "f" else np.float64
-    return scores.astype(np.float64), _ROUNDING * float(np.finfo(exact).eps)
-
-
-def of_three(sets: AnySets, least: int | None = None) -> Sets:
-    """See that all sets, or so many at least, have three objects: who leaves, and a pair that stays."""
-    given = Sets.of(sets)
-    large = given.sizes >= 3
-    if large.sum() < (len(given) if least is None else least):
-        raise DataError(
-            f"Sets of at least three objects are needed, one to leave and two to stay; got {given!r}."
-        )
-    return given
-
-
-# --- everything at once ---------------------------------------------------------------------------
-
-
-def effects_report(
-    model: Model,
-    sets: AnySets,
-    *,
-    groups: ArrayLike | None = None,
-    refits: Refits | None = None,
-    most_sets: int = 500,
-    level: float = 0.05,
-    draws: int = 199,
-    random_state: int = 0,
-) -> dict[str, Any]:
-    """Return the context effects of a model on these sets, ready for JSON.
-
-    Parameters
-    ----------
-    groups : one label a set, such as who chose: for the test of the choices themselves. Those of the intervals are
-        given to :func:`entourage.effects.refit_resampled`
-    refits : of the model, for confidence intervals; without them there are none
-    most_sets : measure so many sets, drawn at random
-    level : what the intervals leave out
-    draws : of the test of the choices themselves (or the first places of rankings), on all sets; 0 for no test
-    random_state : seeds both
-
-    Returns
-    -------
-    dict with "reversal_rate", "iia_violation", "regularity_rate", "regularity_amount", each with the "value" of the
-    model, "n" sets, and from refits (None without) "refits", their mean, "reference", their mean where there is no
-    context effect, "reference_quantile", "estimate", what that comes to in the population, and its "interval";
-    "groups", how many were resampled; "strongest", the objects that move the others most; "matrix", the influences in
-    the set of the first of them, where it is not too large; "context_test", None where there are no targets or no
-    draws, with "left_out", how many sets took no part because they have "one_object", because "nothing" was chosen or
-    ranked in them, or because "several" were chosen or share the first place. A test that can't be done says why, in
-    "failed".
-    """
-    check_number("most_sets", most_sets, least=1, whole=True)
-    check_number("level", level, above=0, below=1)
-    check_number("draws", draws, least=0, whole=True)
-    check_number("random_state", random_state, least=0, whole=True)
-    given = of_three(sets, least=1)
-    telling = np.flatnonzero(given.sizes >= 3)
-    if len(telling) > most_sets:
-        drawn = np.random.default_rng(random_state).choice(len(telling), most_sets, replace=False)
-        telling = telling[np.sort(drawn)]
-    seen = given[telling]
-    figures, pull = _measure(model, seen)
-    labels = None if groups is None else labels_of(groups, len(given))
-    measured = {} if refits is None else refits.measure(lambda one: _means(one, seen))
-    entries = {
-        name: {"value": float(np.nanmean(values)), "n": int((~np.isnan(values)).sum())}
-        | from_refits(
-            {name: measured[name]} if measured else {},
-            name,
-            level,
-            least=0.0,
-            most=np.inf if name == "iia_violation" else 1.0,
-        )
-        for name, values in figures.items()
-    }
-    strongest = []
-    for row in np.argsort(-pull, kind="stable")[:_SHOWN]:
-        i = int(np.searchsorted(seen.offsets, row, side="right")) - 1
-        strongest.append(
-            {"set": int(telling[i]), "place": int(row - seen.offsets[i]), "moves": float(pull[row])}
-        )
-    return {
-        "model": " ".join(repr(model).split()),
-        "sets": len(given),
-        "sets_seen": len(seen),
-        "smallest": int(seen.sizes.min()),
-        "largest": int(seen.sizes.max()),
-        "level": level,
-        "groups": None if refits is None else refits.groups,
-        "resampled": "sets" if refits is not None and refits.groups == len(given) else "groups",
-        **entries,
-        "strongest": strongest,
-        "matrix": _shown_matrix(model, given[strongest[0]["set"]]),
-        "context_test": None
-        if given.targets is None or draws == 0
-        else _tested(given, labels, draws, random_state),
-    }
-
-
-def _means(model: Model, sets: Sets) -> dict[str, float]:
-    return {name: float(np.nanmean(values)) for name, values in _measure(model, sets)[0].items()}
-
-
-def from_refits(measured: Mapping[str, Measured], name: str, level: float, **bounds: float) -> dict[str, Any]:
-    """Return what a report keeps of a quantity in refits, ready for JSON; all None where there are none.
-
-    ``measured`` holds all quantities that share its unit; ``bounds`` are their least and most.
-    """
-    kept = ("estimate", "interval", "refits", "reference", "reference_quantile")
-    if name not in measured:
-        return dict.fromkeys(kept)
-    found = calibrated_intervals(measured, level=level, **bounds)[name]
-    return {key: getattr(found, key) for key in kept} | {"interval": list(found.interval)}
-
-
-def _choices(sets: Sets) -> tuple[Sets, NDArray[np.bool_], dict[str, int]]:
-    """Return the sets with 0 for who was chosen or came first, in which of them that is one, and why not in others."""
-    starts = sets.offsets[:-1]
-    targets: Floats = sets.targets  # type: ignore[assignment]
-    known = targets >= 0  # NaN and -1: not ranked
-    places = np.where(known, targets, np.inf)
-    best = np.minimum.reduceat(places, starts)  # ranks may begin at 1, and later where grades are few
-    first = known & (places == np.repeat(best, sets.sizes))
-    several = np.add.reduceat(first, starts, dtype=np.int64) > 1
-    nothing = np.isinf(best)
-    if np.isin(targets, (0.0, 1.0)).all():  # choices: who was not chosen has rank 1
-        nothing |= best == 1
-    single = sets.sizes == 1
-    left_out = {
-        "one_object": int(single.sum()),
-        "nothing": int((nothing & ~single).sum()),
-        "several": int((several & ~nothing & ~single).sum()),
-    }
-    telling = ~(single | nothing | several)
-    chosen = sets.with_targets(np.where(first, 0.0, 1.0))
-    return chosen, telling, {reason: count for reason, count in left_out.items() if count}
-
-
-def _tested(sets: Sets, groups: Index | None, draws: int, random_state: int) -> dict[str, Any]:
-    chosen, telling, left_out = _choices(sets)
-    options: dict[str, Any] = {"draws": draws, "random_state": random_state}
-    if groups is not None:
-        options["groups"] = groups[telling]
-    try:
-        if not telling.any():
-            raise DataError(
-                "The test needs sets of at least two objects, of which one was chosen or came first; there is none."
-            )
-        found = dict(vars(context_test(chosen[telling], **options)))
-        found["assumptions"] = list(found["assumptions"])
-    except DataError as error:
-        found = {"failed": str(error)}
-    return found | {"left_out": left_out}
-
-
-def _shown_matrix(model: Model, one: Sets) -> list[list[float | None]] | None:
-    if one.uniform_size is None or one.uniform_size > _LARGEST_SHOWN:
-        return None
-    matrix = influence_matrix(model, one)[0]
-    return [[None if np.isnan(entry) else float(entry) for entry in row] for row in matrix]

@@ -1,4 +1,4 @@
-"""Choice sets that were offered several times: what was chosen from them, beside what a model says."""
+"""Repeated choice sets: observed choice shares next to a model's probabilities."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from entourage.data.sets import AnySets, Sets
-from entourage.effects.leave_one_out import Model, utilities_of
-from entourage.effects.resampled import object_keys, plackett_luce_scale
+from entourage.effects.simulate import object_keys, plackett_luce_scale
+from entourage.effects.utilities import Model, utilities_of
 from entourage.errors import check_number
 from entourage.tasks import Choice, SubsetChoice
 
@@ -21,13 +21,13 @@ Index: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Share:
-    """How often an alternative was chosen from a menu.
+    """The choice share of an alternative of a repeated choice set.
 
     Attributes
     ----------
-    place : where an instance of it stands among ``sets.objects``; None for choosing nothing
-    copies : how many alternatives of the menu are the same as this one; all are counted
-    share, interval : of the times the menu was offered, with its Wilson interval
+    place : of one instance among ``sets.objects``; None for choosing nothing
+    copies : how many identical alternatives the choice set has; they are counted together
+    share, interval : the observed choice share, with its Wilson interval
     model : the model's mean probability
     """
 
@@ -40,7 +40,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Menu:
-    """A set of alternatives that was offered ``n`` times, the most chosen one first."""
+    """A choice set that was offered ``n`` times; its alternatives, the most chosen first."""
 
     n: int
     shares: list[Share]
@@ -53,17 +53,17 @@ class Menu:
 def repeated_menus(
     model: Model, sets: AnySets, *, least: int = 10, most: int = 5, level: float = 0.05
 ) -> list[Menu]:
-    """Return the raw shares of alternatives in the menus that were offered most often, beside the model's.
+    """Return the observed choice shares in the choice sets that were offered most often, and the model's.
 
-    Sets are the same menu if they have the same alternatives, in any order, in the same situation. Rankings: the share
-    of first places; sets in which it is shared are not counted. Utilities of rankings are brought to the scale by which
-    the rankings are most probable. Intervals take the choices for independent.
+    Two choice sets are the same if they have the same alternatives, in any order, in the same situation. For rankings
+    the share is of first places; sets with a tied first place are not counted. The utilities of a ranker are scaled
+    to the maximum likelihood of the rankings. Intervals assume independent choices.
 
     Parameters
     ----------
-    least : how often a menu must have been offered
-    most : how many menus to return
-    level : what the intervals leave out
+    least : how often a choice set must have been offered
+    most : how many choice sets to return
+    level : the significance level: intervals hold 1 - level
 
     Examples
     --------
@@ -95,13 +95,15 @@ def repeated_menus(
     utilities, _ = utilities_of(model, given)
     if not isinstance(task, Choice | SubsetChoice) and task is not None:
         utilities = utilities * plackett_luce_scale(given, utilities)
-    chances = (task if isinstance(task, Choice | SubsetChoice) else Choice()).probabilities(given, utilities)
+    probabilities = (task if isinstance(task, Choice | SubsetChoice) else Choice()).probabilities(
+        given, utilities
+    )
     outside = bool(getattr(task, "outside", False))
-    return [_menu(given, np.array(own), keys, won, chances, outside, level) for own in often[:most]]
+    return [_menu(given, np.array(own), keys, won, probabilities, outside, level) for own in often[:most]]
 
 
 def _won(sets: Sets, task: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say of each object whether it was chosen or came first, and of each set whether that is clear."""
+    """Return of each object whether it was chosen or came first, and of each set whether that is unambiguous."""
     targets = np.asarray(sets.targets, dtype=np.float64)
     if isinstance(task, SubsetChoice):
         return targets == 0, np.ones(len(sets), dtype=bool)
@@ -119,7 +121,7 @@ def _menu(
     own: Index,
     keys: Index,
     won: NDArray[np.bool_],
-    chances: Floats,
+    probabilities: Floats,
     outside: bool,
     level: float,
 ) -> Menu:
@@ -130,12 +132,12 @@ def _menu(
     for kind, at, count in zip(kinds, first, copies, strict=True):
         mine = keys[rows] == kind
         times = int((won[rows] & mine).any(1).sum())
-        expected = float((chances[rows] * mine).sum() / n)
+        expected = float((probabilities[rows] * mine).sum() / n)
         shares.append(_share(int(rows[0, at]), int(count), times, n, min(expected, 1.0), level))
     shares.sort(key=lambda share: -share.share)
     if outside:
         nothing = int((~won[rows].any(1)).sum())
-        shares.append(_share(None, 1, nothing, n, float(1 - chances[rows].sum(1).mean()), level))
+        shares.append(_share(None, 1, nothing, n, float(1 - probabilities[rows].sum(1).mean()), level))
     return Menu(n, shares)
 
 

@@ -1,4 +1,4 @@
-"""The models without context that :func:`entourage.effects.context_test` fits: a logit and a mixed logit."""
+"""The null models of :func:`entourage.effects.context_test`, without context: a logit and a mixed logit."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ __all__ = ["Panel", "logit_test"]
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
-RIDGE = 1e-4  # beside an information of about the number of sets; keeps separable choices finite
+RIDGE = 1e-4  # small relative to the information, about the number of sets; keeps separable choices finite
 NODES = 100  # draws of tastes a person
 _FEWEST_PEOPLE = 5  # for an estimate of how much their scores vary
 _CHUNK = 4_000_000  # numbers in a temporary array, so that memory stays bounded
@@ -28,28 +28,28 @@ _SHARED = 12  # of them at most with the curvature of the start
 
 
 def logit_test(
-    plain: Floats, company: Floats, sets: Sets, chosen: Index, draws: int, rng: np.random.Generator
+    plain: Floats, context: Floats, sets: Sets, chosen: Index, draws: int, rng: np.random.Generator
 ) -> tuple[float, float, list[float]]:
-    """Return the log-likelihood without context, the statistic of the choices and those of simulated ones."""
-    both = np.concatenate([plain, company], axis=1)
+    """Return the log-likelihood of the null, the statistic of the choices and those of simulated ones."""
+    both = np.concatenate([plain, context], axis=1)
     p = plain.shape[1]
 
-    def statistic(flags: Floats, chances: Floats) -> float:
-        score, information = (flags - chances) @ both, _curvature(both, sets, chances)
+    def statistic(flags: Floats, probabilities: Floats) -> float:
+        score, information = (flags - probabilities) @ both, _curvature(both, sets, probabilities)
         slope = np.linalg.solve(information[:p, :p], information[:p, p:]).T
         left = score[p:] - slope @ score[:p]
         return float(left @ np.linalg.solve(information[p:, p:] - slope @ information[:p, p:], left))
 
     flags = np.zeros((1, len(plain)))
     flags[0, chosen] = 1.0
-    value, weights, chances = _fit(plain, sets, flags)
+    value, weights, probabilities = _fit(plain, sets, flags)
     null: list[float] = []
     for count in _chunks(draws, len(plain)):
         noisy = plain @ weights[0] + rng.gumbel(size=(count, len(plain)))
         best = np.maximum.reduceat(noisy, sets.offsets[:-1], axis=1)
         simulated = (noisy == np.repeat(best, sets.sizes, axis=1)).astype(np.float64)
         null += list(map(statistic, simulated, _fit(plain, sets, simulated, weights)[2]))
-    return float(value[0]), statistic(flags[0], chances[0]), null
+    return float(value[0]), statistic(flags[0], probabilities[0]), null
 
 
 def _fit(
@@ -57,8 +57,8 @@ def _fit(
 ) -> tuple[Floats, Floats, Floats]:
     """Fit a logit to each row of choices (r, N) by Newton's method: log-likelihoods, weights and probabilities.
 
-    Rows that begin at a ``start`` (1, p) share the curvature there for some steps: where they were simulated from
-    it, theirs is nearly that.
+    Rows that begin at a ``start`` (1, p) share the curvature there for some steps: that of rows simulated from it is
+    nearly the same.
     """
     starts, sizes = sets.offsets[:-1], sets.sizes
     observed = chosen @ features  # (r, p): the features of what was chosen, summed
@@ -74,38 +74,38 @@ def _fit(
         value -= 0.5 * RIDGE * np.square(at).sum(1)
         return value, powers / np.repeat(totals, sizes, axis=1)
 
-    values, chances = evaluate(weights, np.arange(r))
-    shared = None if start is None else np.linalg.inv(_curvature(features, sets, chances[0]))
+    values, probabilities = evaluate(weights, np.arange(r))
+    shared = None if start is None else np.linalg.inv(_curvature(features, sets, probabilities[0]))
     live = np.arange(r)
     for iteration in range(_ITERATIONS):
-        gradient = observed[live] - chances[live] @ features - RIDGE * weights[live]
+        gradient = observed[live] - probabilities[live] @ features - RIDGE * weights[live]
         if shared is not None and iteration < _SHARED:
             step = gradient @ shared
         else:
             each = zip(live, gradient, strict=True)
             step = np.stack(
-                [np.linalg.solve(_curvature(features, sets, chances[i]), slope) for i, slope in each]
+                [np.linalg.solve(_curvature(features, sets, probabilities[i]), slope) for i, slope in each]
             )
-        promise = (gradient * step).sum(1)
-        live, step = live[promise > 1e-7], step[promise > 1e-7]
+        gain = (gradient * step).sum(1)
+        live, step = live[gain > 1e-7], step[gain > 1e-7]
         if len(live) == 0:
             break
         trying = np.arange(len(live))
         for halving in range(30):
             rows = live[trying]
             moved = weights[rows] + 0.5**halving * step[trying]
-            value, chance = evaluate(moved, rows)
+            value, probability = evaluate(moved, rows)
             good = value > values[rows] - 1e-12
-            values[rows[good]], chances[rows[good]] = value[good], chance[good]
+            values[rows[good]], probabilities[rows[good]] = value[good], probability[good]
             weights[rows[good]] = moved[good]
             trying = trying[~good]
             if len(trying) == 0:
                 break
-    return values, weights, chances
+    return values, weights, probabilities
 
 
-def _curvature(features: Floats, sets: Sets, chances: Floats) -> Floats:
-    weighted = chances[:, None] * features
+def _curvature(features: Floats, sets: Sets, probabilities: Floats) -> Floats:
+    weighted = probabilities[:, None] * features
     means = np.add.reduceat(weighted, sets.offsets[:-1])  # (n, p)
     return np.asarray(weighted.T @ features - means.T @ means + RIDGE * np.eye(features.shape[1]))
 
@@ -114,10 +114,10 @@ def _curvature(features: Floats, sets: Sets, chances: Floats) -> Floats:
 
 
 class Panel:
-    """Choices of g people, whose tastes for k columns are normal about the mean; their sets stand together."""
+    """A mixed logit of the choices of g people, whose tastes for k columns are normal; a person's sets are adjacent."""
 
-    def __init__(self, plain: Floats, company: Floats, tastes: Floats, sets: Sets, people: Index) -> None:
-        self.plain, self.company, self.tastes, self.sets = plain, company, tastes, sets
+    def __init__(self, plain: Floats, context: Floats, tastes: Floats, sets: Sets, people: Index) -> None:
+        self.plain, self.context, self.tastes, self.sets = plain, context, tastes, sets
         self.starts, self.sizes = sets.offsets[:-1], sets.sizes
         self.heads = np.flatnonzero(np.append(True, np.diff(people) > 0))  # the first set of each person
         self.ends = np.append(self.starts[self.heads], len(plain))  # their first objects, and the end
@@ -149,8 +149,8 @@ class Panel:
         u -= np.repeat(np.log(np.add.reduceat(np.exp(u), self.starts)), self.sizes, axis=0)
         return u
 
-    def beliefs(self, log_p: Floats, chosen: Index) -> tuple[Floats, Floats]:
-        """Return the log-likelihood of each person (g,), and how likely their choices make each draw (g, r)."""
+    def posterior(self, log_p: Floats, chosen: Index) -> tuple[Floats, Floats]:
+        """Return the log-likelihood of each person (g,), and the posterior of the draws of their tastes (g, r)."""
         own = np.add.reduceat(log_p[chosen], self.heads)
         total = np.logaddexp.reduce(own, axis=1)
         return total - np.log(own.shape[1]), np.exp(own - total[:, None])
@@ -159,13 +159,15 @@ class Panel:
         """Return minus the simulated log-likelihood, less the log of the diagonal of L, and its gradient."""
         p = self.plain.shape[1]
         log_p = self.log_p(theta)
-        total, belief = self.beliefs(log_p, chosen)
-        chance = np.exp(log_p)
-        mixed = np.einsum("nr,nr->n", chance, belief[self.person])
-        felt = np.empty((*belief.shape, self.tastes.shape[1]))
+        total, weights_of_draws = self.posterior(log_p, chosen)
+        probability = np.exp(log_p)
+        mixed = np.einsum("nr,nr->n", probability, weights_of_draws[self.person])
+        felt = np.empty((*weights_of_draws.shape, self.tastes.shape[1]))
         for j, column in enumerate(self.tastes.T):
-            expected = np.add.reduceat(chance * column[:, None], self.ends[:-1])
-            felt[..., j] = belief * (np.add.reduceat(column[chosen], self.heads)[:, None] - expected)
+            expected = np.add.reduceat(probability * column[:, None], self.ends[:-1])
+            felt[..., j] = weights_of_draws * (
+                np.add.reduceat(column[chosen], self.heads)[:, None] - expected
+            )
         slopes = np.einsum("gra,grb->ab", felt, self.normals)[self.root]
         diagonal = self.root[0] == self.root[1]
         sizes = theta[p:][diagonal]
@@ -176,14 +178,14 @@ class Panel:
         return -float(value), -gradient
 
     def fit(self, chosen: Index) -> Floats:
-        """Return the coefficients of the own utility and L, from those of a logit on."""
+        """Return the coefficients of the own utility and L; the start is a logit."""
         flags = np.zeros((1, len(self.plain)))
         flags[0, chosen] = 1.0
-        _, weights, chances = _fit(self.plain, self.sets, flags)
+        _, weights, probabilities = _fit(self.plain, self.sets, flags)
         p = self.plain.shape[1]
         start = np.append(weights[0], np.where(self.root[0] == self.root[1], 0.5, 0.0))
         scale = np.diag(np.full(len(start), 2 / np.sqrt(len(self.sizes))))
-        root = np.linalg.cholesky(_curvature(self.plain, self.sets, chances[0]))
+        root = np.linalg.cholesky(_curvature(self.plain, self.sets, probabilities[0]))
         scale[:p, :p] = np.linalg.inv(root).T  # steps of about a standard error
 
         def scaled(step: Floats) -> tuple[float, Floats]:
@@ -195,33 +197,33 @@ class Panel:
         return np.asarray(start + scale @ found.x)
 
     def test(self, chosen: Index, draws: int, rng: np.random.Generator) -> tuple[float, float, list[float]]:
-        """Return the log-likelihood without context, the statistic of the choices and those of simulated ones."""
+        """Return the log-likelihood of the null, the statistic of the choices and those of simulated ones."""
         theta = self.fit(chosen)
         log_p = self.log_p(theta)
-        chance = np.exp(log_p)
+        probability = np.exp(log_p)
         a, b = np.tril_indices(self.tastes.shape[1])
-        columns = np.concatenate([self.plain, self.company, self.tastes], axis=1)
-        p, q, g = self.plain.shape[1], self.company.shape[1], len(self.heads)
+        columns = np.concatenate([self.plain, self.context, self.tastes], axis=1)
+        p, q, g = self.plain.shape[1], self.context.shape[1], len(self.heads)
 
         def expectation(values: Floats) -> Floats:
             """Sum over each person's sets the expectations of the columns, (g, r, columns)."""
             each = zip(self.ends[:-1], self.ends[1:], strict=True)
-            return np.stack([chance[begin:end].T @ values[begin:end] for begin, end in each])
+            return np.stack([probability[begin:end].T @ values[begin:end] for begin, end in each])
 
         expected = expectation(columns)
         means = [
-            np.add.reduceat(chance * column[:, None], self.starts) for column in self.tastes.T
+            np.add.reduceat(probability * column[:, None], self.starts) for column in self.tastes.T
         ]  # (n, r) each
         squares = [np.add.reduceat(means[i] * means[j], self.heads) for i, j in zip(a, b, strict=True)]
         variance = expectation(self.tastes[:, a] * self.tastes[:, b]) - np.stack(squares, axis=2)
 
         def sums(choices: Index) -> tuple[Floats, Floats]:
             """Return the sum over people of the scores of own utility, covariance and context, and of their squares."""
-            _, belief = self.beliefs(log_p, choices)
+            _, weights_of_draws = self.posterior(log_p, choices)
             surprise = np.add.reduceat(columns[choices], self.heads)[:, None] - expected  # (g, r, columns)
-            felt = np.matmul(belief[:, None], surprise[:, :, : p + q])[:, 0]
+            felt = np.matmul(weights_of_draws[:, None], surprise[:, :, : p + q])[:, 0]
             taste = surprise[:, :, p + q :]
-            spread = np.matmul(belief[:, None], taste[..., a] * taste[..., b] - variance)[:, 0]
+            spread = np.matmul(weights_of_draws[:, None], taste[..., a] * taste[..., b] - variance)[:, 0]
             scores = np.concatenate([felt[:, :p], spread, felt[:, p:]], axis=1)
             return scores.sum(0), scores.T @ scores
 
@@ -245,7 +247,7 @@ class Panel:
             return value / varies if g >= _FEWEST_PEOPLE and varies > 0 else value
 
         null = [statistic(*one) for one in simulated]
-        return float(self.beliefs(log_p, chosen)[0].sum()), statistic(*sums(chosen)), null
+        return float(self.posterior(log_p, chosen)[0].sum()), statistic(*sums(chosen)), null
 
 
 def _chunks(draws: int, numbers: int) -> Iterator[int]:

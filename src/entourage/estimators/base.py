@@ -37,7 +37,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
-    _level_codes = (
+    level_codes = (
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
 
@@ -176,7 +176,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             sample_weight=sample_weight,
             groups=groups,
             table=table,
-            codes=self._level_codes,
+            codes=self.level_codes,
             encoder=encoder,
         )
         if weights is not None and not weights.all():

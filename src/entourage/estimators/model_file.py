@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with refusing(path):
         check_versions(content)
         name = check_choice("estimator", take(content, "estimator", str), model_names())
-        return model_class(name)._from_file(content, tensors)
+        return model_class(name).from_file(content, tensors)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
         )
     for name in NEVER_FROM_A_FILE:
         del params[name]
-    params["random_state"] = model._seed
+    params["random_state"] = model.seed_
     params["members"] = members_of(model.scorer_)
     del params["net"]
     content = {
@@ -109,8 +109,8 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
         "net": {"name": names[type(net)], "params": net.get_params()},
         "table": model.table_,
         "fitted": {
-            "seed": model._seed,
-            "partial_fits": model._partial_fits,
+            "seed": model.seed_,
+            "partial_fits": model.n_partial_fits_,
             "history": model.history_,
             "best_score": model.best_score_,
             "steps": model.n_steps_,
@@ -121,8 +121,10 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
         "versions": _versions(),
     }
     tensors = {f"net.{name}": value for name, value in model.scorer_.state_dict().items()}
-    tensors |= {f"optimizer.{name}": value for name, value in model._optimizer_state.items()}
-    for i, (mean, scale) in enumerate(zip(model._standardise.means, model._standardise.scales, strict=True)):
+    tensors |= {f"optimizer.{name}": value for name, value in model.optimizer_state_.items()}
+    for i, (mean, scale) in enumerate(
+        zip(model.standardizer_.means, model.standardizer_.scales, strict=True)
+    ):
         tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
     return content, tensors
 

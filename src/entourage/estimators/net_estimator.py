@@ -49,7 +49,7 @@ __all__ = ["NetEstimator"]
 class NetEstimator(SetPredictor):
     """What all estimators of a net share; they differ by their task. See :class:`entourage.Ranker`."""
 
-    _level_codes = True
+    level_codes = True
     tried_: list[Any]
 
     def __init__(
@@ -224,9 +224,9 @@ class NetEstimator(SetPredictor):
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
-            categories, net, standardise = self.categories_, self.net_, self._standardise
-            seed, count = self._seed, self._partial_fits
-            state = self._optimizer_state if self._optimizer_kind == self.optimizer else None
+            categories, net, standardise = self.categories_, self.net_, self.standardizer_
+            seed, count = self.seed_, self.n_partial_fits_
+            state = self.optimizer_state_ if self.optimizer_kind_ == self.optimizer else None
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = draw_seed(self.random_state), 0, None
@@ -307,9 +307,9 @@ class NetEstimator(SetPredictor):
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
         self.net_ = clone(net)  # what scorer_ was built from
-        self._seed, self._partial_fits, self._standardise = seed, partial_fits, standardise
-        self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
-        self._optimizer_kind = self.optimizer
+        self.seed_, self.n_partial_fits_, self.standardizer_ = seed, partial_fits, standardise
+        self.optimizer_state_ = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
+        self.optimizer_kind_ = self.optimizer
         self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
         self.categories_ = categories
         self.history_ = outcome.history
@@ -327,9 +327,9 @@ class NetEstimator(SetPredictor):
         device = find_device(self.device)
         warn_of_large_sets(self.net_, scorer.to(device), sets, device)
         if sets.on_disk:
-            data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
+            data = Resident(self.standardizer_.situations(sets), device, on_batch=self.standardizer_.on_batch)
         else:
-            data = Resident(self._standardise(sets), device)
+            data = Resident(self.standardizer_(sets), device)
         narrow = autocast(device, scoring_precision(self.precision, device))
         with progress_bar("scoring", len(sets), self.verbose) as show, narrow:
             return predict_packed(scorer.to(device), data, show).cpu().numpy()
@@ -386,7 +386,8 @@ class NetEstimator(SetPredictor):
         save_net_estimator(self, path)
 
     @classmethod
-    def _from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
+    def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
+        """Make the model again that a file holds."""
         return net_estimator_from(cls, content, tensors)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def model_names() -> list[str]:
 
 
 def model_class(name: str) -> Any:
-    """Return a class of `model_names`. Its ``_from_file(content, tensors)`` makes a model again."""
+    """Return a class of `model_names`. Its ``from_file(content, tensors)`` makes a model again."""
     return getattr(import_module(_MODELS[name]), name)
 
 

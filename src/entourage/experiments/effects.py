@@ -21,7 +21,7 @@ __all__ = ["run_effects"]
 
 NAME = "effects"
 GRID = np.linspace(0.02, 0.98, 49)
-SHOWN = {  # A, B and a textbook C: alone A is a little better, or B where the effect will hurt it
+SHOWN = {  # A, B and a textbook C: in the pair A is a little better, or B where the effect will hurt it
     "compromise": [[0.3, 0.72], [0.68, 0.3], [0.8, 0.18]],
     "attraction": [[0.3, 0.72], [0.68, 0.3], [0.62, 0.24]],
     "similarity": [[0.3, 0.68], [0.7, 0.32], [0.74, 0.28]],
@@ -125,7 +125,7 @@ def _grid(effect: str) -> NDArray[np.float32]:
 
 
 def _map(model: SetPredictor, effect: str) -> NDArray[Any]:
-    """By how much A is before B, for every place of C, in units of the model's scores."""
+    """Return U(A) - U(B) for every place of C, in standard deviations of the model's scores."""
     scores = model.predict_scores(_grid(effect))
     gap: NDArray[Any] = _gap(scores) / scores.std()
     return gap.reshape(len(GRID), len(GRID))

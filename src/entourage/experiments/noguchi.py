@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
 from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
-from entourage.effects.decoys import ContextEffect, attraction, compromise, similarity
+from entourage.effects import ContextEffect, attraction, compromise, similarity
 from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser, fit_together
 from entourage.experiments.models import batches_of

@@ -81,7 +81,7 @@ def cross_validate(
         sample_weight=sample_weight,
         groups=groups,
         table=table,
-        codes=model._level_codes,
+        codes=model.level_codes,
     )
     if weights is not None and not weights.all():  # as fit leaves them out
         kept = weights > 0

@@ -99,7 +99,7 @@ def tune(
     check_number("workers", workers, least=1, whole=True)
     metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
     sets, _, groups = training_sets(
-        model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
+        model.task, X, y, situation, groups=groups, table=table, codes=model.level_codes
     )
     default_net: dict[str, Any] = {}
     if isinstance(model, NetEstimator) and model.net is None:
@@ -185,7 +185,7 @@ def nested_cross_validation(
     for key in [key for key in search if key in TableColumns.__annotations__]:
         table[key] = search.pop(key)  # type: ignore[literal-required]
     sets, _, groups = training_sets(
-        model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
+        model.task, X, y, situation, groups=groups, table=table, codes=model.level_codes
     )
     labels = None if groups is None else np.asarray(groups)
     results = []

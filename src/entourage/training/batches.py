@@ -14,7 +14,7 @@ from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
 
-__all__ = ["Batch", "Resident", "SubsetResident", "predict_packed"]
+__all__ = ["SCORE_OBJECTS", "Batch", "Resident", "SubsetResident", "predict_packed"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
 BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
