@@ -28,7 +28,7 @@ def public_names(module: str) -> set[str]:
     tree, found = ast.parse(MODULES[module].read_text()), set()
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "__all__" for t in node.targets):
-            found |= set(ast.literal_eval(node.value))
+            found |= {item.value for item in node.value.elts if isinstance(item, ast.Constant)}
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             found |= public_names(str(node.module))
     return found

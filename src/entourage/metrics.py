@@ -1,4 +1,11 @@
-"""Metrics of rankings by the name that users type; they live in :mod:`entourage.tasks.ranking_metrics`."""
+"""Metrics of rankings and of choices, by the name that users type.
 
+They live in :mod:`entourage.tasks.ranking_metrics` and :mod:`entourage.tasks.choice_metrics`.
+"""
+
+from entourage.tasks.choice_metrics import *
+from entourage.tasks.choice_metrics import __all__ as _of_choices
 from entourage.tasks.ranking_metrics import *
-from entourage.tasks.ranking_metrics import __all__ as __all__
+from entourage.tasks.ranking_metrics import __all__ as _of_rankings
+
+__all__ = [*_of_choices, *_of_rankings]

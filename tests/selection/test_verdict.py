@@ -7,7 +7,7 @@ import numpy as np
 from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.baselines import RandomRanker, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
-from entourage.nets.context_ablated import Alone
+from entourage.nets.context_ablated import ContextAblated
 from entourage.selection.comparison import compare
 from entourage.selection.verdict import verdict
 
@@ -26,7 +26,7 @@ def test_on_the_medoid_task_context_matters():
     sets = Sets.of(*make_medoid(n_sets=200, random_state=0))
     candidates = {
         "linear": (RankSVM(), "context-free"),
-        "FETA ablated": (small(Alone(FETA(16)), 60), "context-free"),
+        "FETA ablated": (small(ContextAblated(FETA(16)), 60), "context-free"),
         "FETA": (small(FETA(16), 60), "context"),
     }
     found = compare(sets, candidates, folds=3, inner=1)
@@ -82,7 +82,7 @@ def gains_over_controls(seeds, *, n_sets, steps):
             Ranker(net, steps=steps, batch_size=64, device="cpu", random_state=seed)
             .fit(x[:n_sets], ranks[:n_sets])
             .score(x[n_sets:], ranks[n_sets:])
-            for net in (FATE(), Alone(FATE()), FETA(), Alone(FETA()))
+            for net in (FATE(), ContextAblated(FATE()), FETA(), ContextAblated(FETA()))
         ]
         gains.append([values[0] - values[1], values[2] - values[3]])
     return np.array(gains)

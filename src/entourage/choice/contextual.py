@@ -80,6 +80,7 @@ class ContextualLogit(ChoiceModel):
         return self.rank is None
 
     def check_parameters(self) -> None:
+        """Say which parameter of the constructor means nothing."""
         if self.rank is not None:
             check_number("rank", self.rank, least=1, whole=True)
         if self.alternatives is not None:

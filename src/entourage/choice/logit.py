@@ -10,7 +10,7 @@ from entourage.choice.likelihood import Floats, Index, Packed, codes_of, softmax
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import ShapeError, check_number
 
-__all__ = ["MultinomialLogit"]
+__all__ = ["MultinomialLogit", "one_hot"]
 
 
 class MultinomialLogit(ChoiceModel):
@@ -63,6 +63,7 @@ class MultinomialLogit(ChoiceModel):
         return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
 
     def check_parameters(self) -> None:
+        """Say which parameter of the constructor means nothing."""
         if self.alternatives is not None:
             check_number("alternatives", self.alternatives, least=2, whole=True)
         check_number("l2", self.l2, least=0)

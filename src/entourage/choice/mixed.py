@@ -106,6 +106,7 @@ class MixedLogit(ChoiceModel):
         return self.coef_[self.n_features_in_ :]
 
     def check_parameters(self) -> None:
+        """Say which parameter of the constructor means nothing."""
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
         given: Any = self.random

@@ -73,6 +73,7 @@ class NestedLogit(ChoiceModel):
         self.intercepts = intercepts
 
     def check_parameters(self) -> None:
+        """Say which parameter of the constructor means nothing."""
         check_number("alternative", self.alternative, least=0, whole=True)
         try:
             ids = [i for nest in self.nests for i in nest]

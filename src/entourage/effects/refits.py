@@ -7,9 +7,9 @@ and early stopping shrinks real effects. So the net is fitted again, in three ki
 - ``people``: to the data, each set weighted by how often its *group* (a person) was drawn with replacement. Several
   nets of different initialisation are fitted to each draw, and quantities are averaged over them: with small nets and
   small data, initialisations differ more than people do.
-- ``null``: to targets simulated from context-ablated controls (:class:`entourage.nets.context_ablated.Alone`; the mean
-  of eight, also fitted to resampled groups), which have no context effect. The values there are the reference for
-  quantities that can't be negative.
+- ``null``: to targets simulated from context-ablated controls
+  (:class:`entourage.nets.context_ablated.ContextAblated`; the mean of eight, also fitted to resampled groups), which
+  have no context effect. The values there are the reference for quantities that can't be negative.
 - ``known``: to targets simulated from the control with the context of the ``people`` refits added, once and several
   times over (`Amplified`). The effects are known, so these refits show how much fitting shrinks them.
 
@@ -37,7 +37,7 @@ from entourage.errors import DataError, ParameterError, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.nets import ContextFree
-from entourage.nets.context_ablated import Alone
+from entourage.nets.context_ablated import ContextAblated
 from entourage.tasks import Choice, SubsetChoice
 
 __all__ = [
@@ -210,7 +210,7 @@ def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.ran
     """Fit the context-ablated control to resampled groups; for models without a net, a context-free net."""
     if isinstance(model, NetEstimator):
         control = copy.copy(model)
-        control.net_ = Alone(clone(model.net_))
+        control.net_ = ContextAblated(clone(model.net_))
     else:
         kinds: dict[type, type[NetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
         settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}

@@ -2,7 +2,7 @@
 
 from entourage.nets.attention import SetAttention
 from entourage.nets.base import Net, Scorer
-from entourage.nets.context_ablated import Alone
+from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.context_free import ContextFree
 from entourage.nets.fate import FATE
 from entourage.nets.feta import FETA
@@ -13,7 +13,7 @@ __all__ = [
     "FETA",
     "NETS",
     "REGISTRY",
-    "Alone",
+    "ContextAblated",
     "ContextFree",
     "Entry",
     "Net",

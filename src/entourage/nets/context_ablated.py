@@ -13,14 +13,14 @@ from entourage.nets.fate import FATEScorer
 from entourage.nets.feta import FETAScorer
 from entourage.nets.layers import MLP, present, score_in_tiles
 
-__all__ = ["Alone"]
+__all__ = ["ContextAblated"]
 
 Utility: TypeAlias = Callable[[Tensor, Tensor | None], Tensor]
 
 REFERENCES = 4  # objects of the fixed context
 
 
-class Alone(Net):
+class ContextAblated(Net):
     r"""The context-ablated control of a net: every object is scored in the same fixed context.
 
     .. math:: U_0(x) = U(x, C_0)
@@ -45,7 +45,7 @@ class Alone(Net):
     Examples
     --------
     >>> from entourage.nets import FATE
-    >>> scorer = Alone(FATE(width=8)).build(n_features=2, generator=torch.Generator().manual_seed(0))
+    >>> scorer = ContextAblated(FATE(width=8)).build(n_features=2, generator=torch.Generator().manual_seed(0))
     >>> objects = torch.rand(1, 5, 2)
     >>> torch.allclose(scorer(objects)[:, :3], scorer(objects[:, :3]))
     True

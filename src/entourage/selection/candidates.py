@@ -13,7 +13,7 @@ from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators import DiscreteChooser, NetEstimator, estimator_class
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import LambdaMART, RankSVM
-from entourage.nets import REGISTRY, Alone, ContextFree
+from entourage.nets import REGISTRY, ContextAblated, ContextFree
 from entourage.tasks import task_of
 
 __all__ = [
@@ -71,8 +71,9 @@ def default_candidates(
 
     Context-free are a linear model (convex, so that nothing hangs on a seed or on the number of steps), a net,
     LambdaMART where LightGBM is installed, and the context-ablated controls of FATE and of FETA: the same nets under
-    the same loss, in which every object has the same fixed context (:class:`~entourage.nets.context_ablated.Alone`).
-    What FATE and FETA gain over their controls is then due to context, not to a larger net.
+    the same loss, in which every object has the same fixed context
+    (:class:`~entourage.nets.context_ablated.ContextAblated`). What FATE and FETA gain over their controls is then due
+    to context, not to a larger net.
 
     Nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at least, below
     which they hardly leave their start, and for 4,000 at most, the default of :class:`entourage.Ranker`; or for
@@ -122,7 +123,7 @@ def default_candidates(
         "linear": (linear(), "context-free"),
         "ContextFree": (net(ContextFree()), "context-free"),
     }
-    candidates |= {f"{of.__name__} ablated": (net(Alone(of())), "context-free") for of in compared}
+    candidates |= {f"{of.__name__} ablated": (net(ContextAblated(of())), "context-free") for of in compared}
     if not chooses and not missing_by_default(kind):
         candidates["LambdaMART"] = (LambdaMART(), "context-free")
     return candidates | {of.__name__: (net(of()), "context") for of in compared}

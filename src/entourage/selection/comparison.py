@@ -18,8 +18,8 @@ Assumptions and limits of the test:
 - A gain means that these context-dependent models are better than those context-free ones. Where the context-free
   candidates are weaker for other reasons, a smaller net or another loss, that can be mistaken for a context effect: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
-  context-dependent net needs a context-ablated control, :class:`~entourage.nets.context_ablated.Alone`: the same net
-  with the same weights, in which all objects have the same fixed context. The default candidates include
+  context-dependent net needs a context-ablated control, :class:`~entourage.nets.context_ablated.ContextAblated`: the
+  same net with the same weights, in which all objects have the same fixed context. The default candidates include
   those controls.
 - Models that were still improving when their training ended differ by how fast they learn, which can be mistaken for
   a context effect; :attr:`Comparison.still_improving` names them, and

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entourage.tasks.ranking_metrics import Bools, Floats, as_arrays, over_sets
+from entourage.tasks.metric_arrays import Bools, Floats, as_arrays, over_sets
 
 __all__ = [
     "choice_accuracy",

@@ -25,10 +25,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from entourage.data.ranks import average_places, mean_within_ties
-from entourage.errors import DataError, ShapeError, check_choice, check_number
+from entourage.errors import DataError, check_choice, check_number
+from entourage.tasks.metric_arrays import Bools, Floats, as_arrays, over_sets
 
 __all__ = [
     "METRICS",
@@ -46,8 +47,6 @@ __all__ = [
 ]
 
 Metric: TypeAlias = Callable[..., Any]
-Floats: TypeAlias = NDArray[Any]
-Bools: TypeAlias = NDArray[Any]
 
 _CHUNK = 4_000_000  # pairs compared at a time
 
@@ -302,41 +301,6 @@ METRICS: dict[str, Metric] = {
     "expected_reciprocal_rank": expected_reciprocal_rank,
     "average_precision": average_precision,
 }
-
-
-def as_arrays(scores: Any, ranks: Any, mask: Any) -> tuple[Floats, Floats, Bools]:
-    s, r = (_as_numpy(values, np.float64) for values in (scores, ranks))
-    if s.ndim != 2 or s.shape != r.shape:
-        raise ShapeError(
-            "scores and ranks need the same shape (sets, objects); "
-            f"got {s.shape} and {r.shape}. For a single set, pass scores[None] and ranks[None]."
-        )
-    known = r >= 0  # False for NaN too
-    if mask is not None:
-        there = _as_numpy(mask, np.bool_)
-        if there.shape != s.shape:
-            raise ShapeError(f"mask needs the shape of scores, {s.shape}; got {there.shape}.")
-        known = known & there
-    if np.isinf(r[known]).any():
-        raise DataError("Ranks must be finite; for 'not ranked' give NaN or -1.")
-    if np.isnan(s[known]).any():
-        i, j = np.argwhere(known & np.isnan(s))[0]
-        raise DataError(f"Scores must be numbers; that of set {i}, object {j} is NaN.")
-    largest = np.finfo(np.float64).max  # an infinite score is still before the padding
-    return np.where(known, np.clip(s, -largest, largest), 0.0), np.where(known, r, 0.0), known
-
-
-def _as_numpy(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    if hasattr(values, "detach"):  # a torch tensor, wherever it is
-        values = values.detach().cpu()
-        values = values.float() if values.is_floating_point() and values.itemsize < 4 else values
-    return np.asarray(values, dtype=dtype)
-
-
-def over_sets(values: Floats, defined: Bools, per_set: bool) -> Any:
-    if per_set:
-        return np.where(defined, values, np.nan)
-    return float(values[defined].mean()) if defined.any() else float("nan")
 
 
 def _count_pairs(s: Floats, r: Floats, known: Bools) -> tuple[Floats, Floats, Floats, Floats]:
