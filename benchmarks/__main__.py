@@ -16,6 +16,7 @@ from benchmarks.measure import extra_memory, in_turns
 from benchmarks.reference import ConcatenatedPairs, hand_written_epoch
 from entourage import FATE, FETA, ContextFree, Ranker, __version__
 from entourage.data import Sets, make_medoid
+from entourage.estimators.setup import plan_of
 from entourage.losses import hinge_ranking_loss
 from entourage.nets import layers
 from entourage.training.batches import Resident
@@ -47,7 +48,7 @@ def training_epoch(name: str, net: object) -> Row:
     X, ranks = make_medoid(10_000, random_state=0)
     data = Resident(Sets.of((X - 0.5) / 0.29, ranks), CPU)
     scorer = net.build(2, torch.Generator().manual_seed(0))
-    plan = Ranker(net, epochs=1, random_state=0)._plan(data, 0, scorer)
+    plan = plan_of(Ranker(net, epochs=1, random_state=0), data, 0, scorer)
 
     plain = net.build(2, torch.Generator().manual_seed(0))
     optimizer = torch.optim.AdamW(plain.parameters(), lr=0.003, weight_decay=0.1)

@@ -21,7 +21,7 @@ from rich.table import Table
 from entourage import FATE, FETA, ContextFree, Ranker, __version__
 from entourage.data import make_medoid
 from entourage.metrics import METRICS
-from entourage.training.batches import find_device
+from entourage.training.device import find_device
 from entourage.training.parallel import map_in_order
 
 METRIC_NAMES = ["spearman", "ranking_accuracy", "zero_one_accuracy"]

@@ -26,7 +26,7 @@ def prepare(net, *, compile: bool):
     """Return a function that does some steps, and the seconds until the first was done."""
     X, ranks = make_medoid(10_000, random_state=0)
     model = Ranker(net, steps=10**6, validation=0, compile=compile, random_state=0, device="cpu")
-    start = model._prepare(X, ranks, None, None)
+    start = model.prepare(X, ranks, None, None)
     run = Run(start.scorer, find_loss("hinge"), start.data, start.plan, None)
     batches = start.data.epoch(256, np.random.default_rng(0))[:-1]  # full ones
 
@@ -38,7 +38,7 @@ def prepare(net, *, compile: bool):
         return (time.perf_counter() - begin) / count
 
     first = steps(1)
-    assert run.compiled is None or run.compiled.possible
+    assert run.update.compiled is None or run.update.compiled.possible
     steps(10)
     return steps, first
 

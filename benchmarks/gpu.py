@@ -29,7 +29,7 @@ from entourage import FATE, FETA, ContextFree, Ranker, SetAttention, __version__
 from entourage.data import make_medoid
 from entourage.losses import find_loss
 from entourage.nets import pairs
-from entourage.training.loop import EnsembleRun, Run
+from entourage.training.loop import Run
 
 RESULTS = Path(__file__).parent / "results"
 BATCH = 1024
@@ -85,8 +85,8 @@ def our_step(net, loss: str, members: int, compile: bool) -> tuple[Callable[[], 
         random_state=0,
         device="cuda",
     )
-    start = model._prepare(X, ranks, None, None)
-    run = (Run if members == 1 else EnsembleRun)(start.scorer, find_loss(loss), start.data, start.plan, None)
+    start = model.prepare(X, ranks, None, None)
+    run = Run(start.scorer, find_loss(loss), start.data, start.plan, None)
     batches = start.data.epoch(BATCH, np.random.default_rng(0))
     count = 0
 
@@ -109,13 +109,13 @@ def training_step(net, loss: str, *, members: int = 1, compile: bool = False) ->
     batch = run.data.batch(torch.arange(BATCH, device="cuda"))
     eager = milliseconds(eager_step(plain, find_loss(loss), batch.objects, batch.targets), 100)
     ours = milliseconds(step, 500)
-    assert run.graphs is not None
-    assert run.compiled is None or run.compiled.possible
+    assert run.update.graphs is not None
+    assert run.update.compiled is None or run.update.compiled.possible
     return {
         "what": f"training step, {net!r}, {loss}, {BATCH} sets of 5",
         "members": members,
         "compiled": compile,
-        "recorded": len(run.graphs.recorded) > 0,
+        "recorded": len(run.update.graphs.recorded) > 0,
         "first_steps_s": round(first, 1),
         "ours_ms": round(ours, 3),
         "eager_ms": round(eager, 3),

@@ -11,7 +11,7 @@ import torch
 
 from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.data import make_medoid
-from entourage.training.stacked import fit_together
+from entourage.estimators import fit_together
 
 RESULTS = Path(__file__).parent / "results"
 

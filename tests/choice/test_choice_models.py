@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from entourage import load
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.choice.optimise import slopes_by_differences
-from entourage.data.datasets.formula1 import load_sf
+from entourage.data.datasets.san_francisco import load_sf
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ModelFileError, ParameterError, ShapeError, UserError
 from entourage.estimators.base import NotFittedError

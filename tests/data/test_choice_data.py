@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from entourage.data import make_choice, make_digits, make_pareto
-from entourage.data.synthetic.choices import _digits
 from entourage.errors import ParameterError
 
 
@@ -38,7 +38,8 @@ def test_pareto_objects_are_not_dominated():
 
 @pytest.mark.parametrize("task", ["mode", "unique"])
 def test_digits_by_how_often_their_kind_is_there(task):
-    pictures, kinds = _digits()
+    pictures, kinds = load_digits(return_X_y=True)
+    pictures = (pictures / 16).astype(np.float32)
     known = {picture.tobytes(): kind for picture, kind in zip(pictures, kinds, strict=True)}
     X, y = make_digits(task, n_sets=30, n_objects=8, random_state=0)
     for images, chosen in zip(X, y, strict=True):

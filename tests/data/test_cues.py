@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entourage.data.photographs.cues import CUE_NAMES, CUES, describe, look
+from entourage.data.photographs import cues
+from entourage.data.photographs.cues import CUE_NAMES, CUES, describe, view_of
 from entourage.data.photographs.regions import Regions, grid_regions
 from entourage.errors import DataError, ShapeError, UserError
 
@@ -44,7 +45,7 @@ def road(row: float, column: float) -> np.ndarray:
 
 def column(picture: np.ndarray, regions: Regions, name: str) -> np.ndarray:
     cue, _ = name.split(": ")
-    measured = CUES[cue].measure(look(picture), regions)
+    measured = CUES[cue].measure(view_of(picture), regions)
     return measured[:, [f"{cue}: {c}" for c in CUES[cue].columns].index(name)]
 
 
@@ -99,15 +100,21 @@ def test_there_are_eight_cues_and_every_column_has_a_name_of_its_own():
         "distribution_of_light",
     ]
     assert len(set(CUE_NAMES)) == len(CUE_NAMES)
-    view, regions = look(noise()), grid_regions(SHAPE, 3, 4)
+    view, regions = view_of(noise()), grid_regions(SHAPE, 3, 4)
     for name, cue in CUES.items():
         assert cue.measure.__name__ == name
         assert cue.measure(view, regions).shape == (12, len(cue.columns))
         assert cue.measure(view, regions).dtype == np.float32
 
 
-def test_the_same_picture_gives_the_same_numbers_to_the_bit():
-    for picture in (road(50, 70), noise(shape=(450, 500))):
+@pytest.fixture
+def small_copy(monkeypatch):
+    """Measure on a copy of 5,000 pixels, so that pictures need not be large to be scaled down."""
+    monkeypatch.setattr(cues, "PIXELS", 5_000)
+
+
+def test_the_same_picture_gives_the_same_numbers_to_the_bit(small_copy):
+    for picture in (road(50, 70), noise(shape=(60, 70))):  # scaled down, and not
         regions = grid_regions(picture, 10, 12)
         assert describe(picture, regions).tobytes() == describe(picture.copy(), regions).tobytes()
 
@@ -119,25 +126,25 @@ def test_the_numbers_follow_their_regions_when_these_are_numbered_anew():
     assert np.allclose(shuffled[order], describe(picture, regions), atol=1e-6)
 
 
-def test_a_region_too_small_for_the_copy_is_described_by_what_is_there():
-    picture = paint(0, (450, 600))
-    picture[:, 300:] = 255
-    labels = np.zeros((450, 600), dtype=int)
-    spots = [(7 * i + 3, 450 + i) for i in range(40)]
+def test_a_region_too_small_for_the_copy_is_described_by_what_is_there(small_copy):
+    picture = paint(0)
+    picture[:, 80:] = 255
+    labels = np.zeros(SHAPE, dtype=int)
+    spots = [(2 * i + 3, 110 + i) for i in range(40)]
     for label, spot in enumerate(spots, start=1):
         labels[spot] = label
     regions = Regions(labels)
-    view = look(picture)
+    view = view_of(picture)
     assert np.bincount(regions.at(view.shape).ravel(), minlength=41).min() == 0  # some are lost
     features = {name: cue.measure(view, regions) for name, cue in CUES.items()}
     assert all(np.isfinite(columns).all() for columns in features.values())
     assert np.allclose(features["distribution_of_light"][1:, 0], 1, atol=1e-3)
-    assert np.allclose(features["relative_height"][1:, 0], [(row + 0.5) / 450 for row, _ in spots])
+    assert np.allclose(features["relative_height"][1:, 0], [(row + 0.5) / 120 for row, _ in spots])
 
 
 @pytest.mark.parametrize(("row", "along"), [(50, 70), (60, 100), (66, 45)])
 def test_lines_that_meet_give_the_vanishing_point(row, along):
-    view = look(road(row, along))
+    view = view_of(road(row, along))
     assert view.vanishing_point[0] * SHAPE[0] == pytest.approx(row, abs=4)
     assert view.vanishing_point[1] * SHAPE[1] == pytest.approx(along, abs=4)
     assert view.strength > 0.5
@@ -145,7 +152,7 @@ def test_lines_that_meet_give_the_vanishing_point(row, along):
 
 def test_without_lines_the_vanishing_point_is_the_middle_and_counts_for_nothing():
     for picture in (paint(), stripes(16)):
-        view = look(picture)
+        view = view_of(picture)
         assert view.vanishing_point == (0.5, 0.5)
         assert view.strength == 0
 
@@ -207,12 +214,13 @@ def test_stripes_are_coherent_and_upright_and_noise_is_neither():
     assert mean(noise(), "texture_gradients: coherence") < 0.5
 
 
-def test_detail_is_what_the_copy_lost():
-    rough = noise(shape=(600, 600))
-    coarse = noise(shape=(60, 60)).repeat(10, axis=0).repeat(10, axis=1)
+def test_detail_is_what_the_copy_lost(small_copy):
+    rough = noise(shape=(120, 120))
+    coarse = noise(shape=(12, 12)).repeat(10, axis=0).repeat(10, axis=1)
     nothing = np.log(0.005)
     assert mean(rough, "texture_gradients: detail") > mean(coarse, "texture_gradients: detail") > nothing
-    assert mean(noise(), "texture_gradients: detail") == pytest.approx(nothing)  # not scaled
+    small = noise(shape=(60, 60))  # not scaled
+    assert mean(small, "texture_gradients: detail") == pytest.approx(nothing)
 
 
 def test_texture_that_grows_coarser_downwards_has_a_change():
@@ -240,7 +248,7 @@ def test_contrast_stands_on_the_side_where_the_neighbour_is():
 
 def test_of_bands_the_lower_ones_are_in_front_and_the_upper_ones_behind():
     bands = grid_regions(SHAPE, 3, 1)
-    view = replace(look(paint()), things=bands, surfaces=bands)
+    view = replace(view_of(paint()), things=bands, surfaces=bands)
     *_, front, behind, compact = CUES["occlusion"].measure(view, bands).T
     assert front.tolist() == [-1, 0, 1]
     assert np.allclose(behind, np.log1p([2, 1, 0]))
@@ -267,7 +275,7 @@ def two_squares() -> tuple[np.ndarray, Regions]:
 
 def test_sizes_are_those_of_the_thing_around():
     picture, squares = two_squares()
-    view = replace(look(picture), things=squares)
+    view = replace(view_of(picture), things=squares)
     _, large, small = CUES["usual_size"].measure(view, squares)
     assert large[:3] == pytest.approx([np.log(1600 / 19200), 40 / 120, 40 / 160])
     assert small[:3] == pytest.approx([np.log(400 / 19200), 20 / 120, 20 / 160])
@@ -277,7 +285,7 @@ def test_sizes_are_those_of_the_thing_around():
 
 def test_of_two_things_alike_the_smaller_has_the_smaller_relative_size():
     picture, squares = two_squares()
-    view = replace(look(picture), things=squares)
+    view = replace(view_of(picture), things=squares)
     for measure, ratio in zip(
         CUES["relative_size"].measure(view, squares).T, (1600 / 400, 2, 2), strict=False
     ):
@@ -296,7 +304,7 @@ def test_many_small_things_are_a_crowd():
 
 def test_lower_regions_have_a_larger_relative_height():
     regions = grid_regions(SHAPE, 4, 3)
-    features = CUES["relative_height"].measure(look(road(50, 70)), regions)
+    features = CUES["relative_height"].measure(view_of(road(50, 70)), regions)
     row, squared, below, foot = (c.reshape(4, 3) for c in features.T)
     assert np.allclose(row, np.array([1, 3, 5, 7])[:, None] / 8)
     assert np.allclose(squared, row**2)
@@ -354,7 +362,7 @@ def test_what_is_no_photograph_is_refused():
     with pytest.raises(DataError, match="uint8"):
         describe(noise() / 255, grid_regions(SHAPE, 2, 2))
     with pytest.raises(ShapeError, match="channels last"):
-        look(np.zeros((3, 2, 120, 160), dtype=np.uint8))
+        view_of(np.zeros((3, 2, 120, 160), dtype=np.uint8))
 
 
 def test_without_scikit_image_the_extra_is_named(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from commands import run
+from long_tables import sets_together
 
 from entourage import FATE, Ranker
 from entourage.data import parquet_stream
@@ -12,25 +12,13 @@ from entourage.data.memory_mapped import fit_encoder, open_sets, write_sets
 from entourage.data.table_files import write_table
 from entourage.errors import DataError
 
-
-def make_table(n=300, seed=0):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(2, 6, n)
-    race = np.repeat(np.arange(n), sizes)
-    x = rng.normal(50, 3, len(race))
-    x[::17] = np.nan
-    team = rng.choice(["a", "b", "c"], len(race))
-    place = np.concatenate([rng.permutation(m) for m in sizes])
-    return pa.table({"race": race, "x": x, "team": team, "laps": sizes[race], "place": place})
-
-
 ROLES = {"set_id": "race", "target": "place", "situation": ["laps"]}
 
 
 @pytest.fixture
 def both(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_stream, "ROWS", 100)  # so that sets are cut by the ends of stretches
-    table = make_table()
+    table = sets_together()
     write_table(tmp_path / "t.parquet", table)
     encoder = fit_encoder(tmp_path / "t.parquet", **ROLES)
     return TableEncoder.fit(table, **ROLES)(table).sets, write_sets(
@@ -77,45 +65,10 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
     torn = pa.table({"race": [0, 0, 1, 1, 0, 0, 2, 2], "x": np.arange(8.0), "place": [0, 1] * 4})
     write_table(tmp_path / "t.parquet", torn)
     encoder = fit_encoder(tmp_path / "t.parquet", set_id="race", target="place")
-    with pytest.raises(DataError, match="set 0 don't stand together; sort the table by 'race'"):
+    with pytest.raises(DataError, match="set 0 are not contiguous; sort the table by 'race'"):
         write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
     with pytest.raises(DataError, match="holds no sets, or only a part"):
         open_sets(tmp_path / "d")
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(DataError, match="can't be read as parquet"):
         fit_encoder(tmp_path / "no.parquet", set_id="race", target="place")
-
-
-def test_the_command_lays_out_and_learns(tmp_path, capsys):
-    write_table(tmp_path / "t.parquet", make_table())
-    roles = (
-        "--set-id",
-        "race",
-        "--target",
-        "place",
-        "--situation",
-        "laps",
-        "--steps",
-        "5",
-        "--device",
-        "cpu",
-    )
-    common = (
-        "fit",
-        tmp_path / "t.parquet",
-        *roles,
-        "-o",
-        tmp_path / "m.entourage",
-        "--on-disk",
-        tmp_path / "d",
-    )
-    code, _, err = run(capsys, *common)
-    assert code == 2
-    assert "name the model" in err
-    code, out, _ = run(capsys, *common, "--model", "fate")
-    assert code == 0
-    assert "MB of memory" in " ".join(out.split())
-    code, _, _ = run(
-        capsys, "predict", tmp_path / "m.entourage", tmp_path / "t.parquet", "-o", tmp_path / "o.csv"
-    )
-    assert code == 0

@@ -42,8 +42,10 @@ def test_torn_sets_are_named(tmp_path):
     assert torn_sets(open_parquet(tmp_path / "t.parquet"), "id") == ["a", None]
 
 
-def make_model_and_table(seed=0, n=120):
-    rng = np.random.default_rng(seed)
+@pytest.fixture(scope="module")
+def fitted():
+    """A model and the table it was fitted to."""
+    n, rng = 120, np.random.default_rng(0)
     sizes = rng.integers(2, 9, n)
     race = np.repeat(rng.permutation(n), sizes)
     table = pa.table(
@@ -61,9 +63,9 @@ def make_model_and_table(seed=0, n=120):
     return model, table
 
 
-def test_a_stream_predicts_what_the_whole_table_gets(tmp_path, monkeypatch):
+def test_a_stream_predicts_what_the_whole_table_gets(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_stream, "ROWS", 50)
-    model, table = make_model_and_table()
+    model, table = fitted
     write_table(tmp_path / "in.parquet", table)
     told = []
     rows = predict_stream(model, tmp_path / "in.parquet", tmp_path / "out.parquet", lambda *x: told.append(x))
@@ -75,17 +77,17 @@ def test_a_stream_predicts_what_the_whole_table_gets(tmp_path, monkeypatch):
     np.testing.assert_allclose(streamed["score"].to_numpy(), whole["score"].to_numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_table_whose_sets_are_torn_is_not_streamed(tmp_path):
-    model, table = make_model_and_table()
+def test_a_table_whose_sets_are_torn_is_not_streamed(fitted, tmp_path):
+    model, table = fitted
     shuffled = table.take(np.random.default_rng(0).permutation(table.num_rows))
     write_table(tmp_path / "in.parquet", shuffled)
     assert predict_stream(model, tmp_path / "in.parquet", tmp_path / "out.parquet") is None
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_a_mistake_in_a_late_row_leaves_what_was_there(tmp_path, monkeypatch):
+def test_a_mistake_in_a_late_row_leaves_what_was_there(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_stream, "ROWS", 50)
-    model, table = make_model_and_table()
+    model, table = fitted
     x = table["x"].to_numpy().copy()
     x[-1] = np.inf
     write_table(tmp_path / "in.parquet", table.set_column(1, "x", pa.array(x)))

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("PIL", reason="photographs need the extra [image]")
 pytest.importorskip("skimage", reason="photographs need the extra [image]")
 
+from data_files import real
 from PIL import Image
 from scipy.io import savemat
 
@@ -23,14 +24,6 @@ from entourage.data.photographs.photographs import (
     load_motorcycle,
 )
 from entourage.errors import DataError, ParameterError, UserError
-
-REAL = Path(__file__).parents[3] / "shared" / "data"
-
-
-def real(folder: str) -> Path:
-    if not (REAL / folder).is_dir():
-        pytest.skip(f"the real data are not on this machine: {REAL / folder} is missing")
-    return REAL / folder
 
 
 def picture(path: Path, h: int = 32, w: int = 24, seed: int = 0) -> Path:
@@ -493,7 +486,7 @@ def test_a_folder_of_nothing_known_says_what_is_known(tmp_path):
 def test_a_mixture_of_forms_is_refused(tmp_path):
     depth_pair(tmp_path, "a")
     stereo(tmp_path, "desk")
-    with pytest.raises(DataError, match="more than one: NAME.color.* and NAME_left.*Part them"):
+    with pytest.raises(DataError, match="more than one: NAME.color.* and NAME_left.*Separate them"):
         find_photographs(tmp_path)
 
 

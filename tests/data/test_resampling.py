@@ -1,12 +1,35 @@
-"""How sure a mean over sets is: sign flips and bootstrap intervals, by hand and by simulation."""
+"""Folds, bootstrap confidence intervals and the sign-flip test, against enumeration and simulation."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from entourage.data.resampling import bootstrap_interval, sign_flip_p_value, widening_of
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value, widening_of
 from entourage.errors import DataError
+
+# --- folds ----------------------------------------------------------------------------------------
+
+
+def test_folds_part_all_sets_once_and_no_group_is_parted():
+    groups = np.arange(100) % 13
+    parts = fold_indices(100, 4, groups=groups, random_state=3)
+    assert sorted(np.concatenate([test for _, test in parts])) == list(range(100))
+    for train, test in parts:
+        assert not set(train) & set(test)
+        assert not set(groups[train]) & set(groups[test])
+    sizes = [len(test) for _, test in fold_indices(100, 4)]
+    assert sizes == [25] * 4
+
+
+def test_folds_need_as_many_groups():
+    with pytest.raises(DataError, match="3 folds need at least 3 groups of sets; there are 2"):
+        fold_indices(10, 3, groups=np.arange(10) % 2)
+    with pytest.raises(DataError, match="one label a set"):
+        fold_indices(10, 3, groups=np.arange(9))
+
+
+# --- the sign-flip test ---------------------------------------------------------------------------
 
 
 def test_four_differences_are_enumerated():
@@ -59,6 +82,9 @@ def test_a_wider_hypothesis_is_harder_to_reject():
     assert widening_of(2) == pytest.approx(np.sqrt(3))
 
 
+# --- the bootstrap --------------------------------------------------------------------------------
+
+
 def test_the_interval_of_a_normal_mean_is_that_of_the_textbook():
     values = np.random.default_rng(0).normal(size=400)
     low, high = bootstrap_interval(values, resamples=20_000)
@@ -101,7 +127,7 @@ def test_clusters_of_differing_size_weigh_by_their_sets():
 
 def test_constant_values_have_no_spread_and_one_value_no_interval():
     assert bootstrap_interval(np.full(30, 0.1)) == pytest.approx((0.1, 0.1), abs=1e-15)
-    with pytest.raises(DataError, match="at least 2 values, to tell their spread; there is 1"):
+    with pytest.raises(DataError, match="at least 2 values, to measure their spread; there is 1"):
         bootstrap_interval([0.3, np.nan])
     with pytest.raises(DataError, match="one label a set"):
         bootstrap_interval([0.3, 0.2], [1])

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entourage.data.sets import Sets, plan_batches
+from entourage.data.batch_plan import plan_batches
+from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 
 

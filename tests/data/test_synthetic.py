@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from entourage.data import make_hypervolume, make_medoid
-from entourage.data.synthetic.medoid import _by_inclusion_exclusion, _by_slices, hypervolume_contributions
+from entourage.data.synthetic.hypervolume import by_inclusion_exclusion, by_slices, hypervolume_contributions
 from entourage.errors import ParameterError
 
 
@@ -52,7 +52,7 @@ def test_both_ways_to_contributions_agree(d, rounded):
     sides = np.random.default_rng(d).random((50, 6, d))
     if rounded:
         sides = np.round(sides, 1)
-    np.testing.assert_allclose(_by_slices(sides), _by_inclusion_exclusion(sides), atol=1e-12)
+    np.testing.assert_allclose(by_slices(sides), by_inclusion_exclusion(sides), atol=1e-12)
 
 
 def test_hypervolume_points_lie_on_the_negative_sphere_and_the_largest_contribution_ranks_first():
@@ -106,7 +106,7 @@ def test_rankings_are_complete_and_no_set_occurs_twice(make):
 @pytest.mark.parametrize("make", [make_medoid, make_hypervolume])
 def test_chunks_change_nothing(make, monkeypatch):
     whole = make(n_sets=50, random_state=0)
-    monkeypatch.setattr("entourage.data.synthetic.medoid._CHUNK", 100)
+    monkeypatch.setattr("entourage.data.synthetic.points.CHUNK", 100)
     parts = make(n_sets=50, random_state=0)
     assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
 

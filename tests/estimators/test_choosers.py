@@ -15,7 +15,7 @@ from entourage.baselines import RankSVM
 from entourage.choice import MultinomialLogit
 from entourage.cli.program import app
 from entourage.data import Sets, make_choice, make_medoid
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.errors import CheckpointError, DataError, DataWarning, ParameterError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
 from entourage.losses import CHOICE_LOSSES, SUBSET_LOSSES, choice_loss, plackett_luce_loss, subset_loss

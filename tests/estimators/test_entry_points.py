@@ -285,12 +285,12 @@ def test_a_table_is_the_same_as_its_array():
 def test_train_and_test_may_be_one_frame_or_two():
     frame = table_of(150)
     train, test = frame[frame.race < 100], frame[frame.race >= 100]
-    test = test[test.colour != "blue"]  # so that levels coded apart would differ
+    test = test[test.colour != "blue"]  # so that levels encoded separately would differ
     sizes = test.groupby("race").race.transform("size")
     test = test[sizes > 1]
     model = ranker(steps=200).fit(train, set_id="race", target="place")
     apart = Sets.from_frame(test, set_id="race", target="place")
-    with pytest.raises(DataError, match="'colour' is coded by other levels.*like=training_sets"):
+    with pytest.raises(DataError, match="'colour' is encoded by other levels.*like=training_sets"):
         model.predict(apart)
     alike = Sets.from_frame(test, like=Sets.from_frame(train, set_id="race", target="place"))
     assert model.score(alike) == model.score(test) > 0.85
@@ -461,7 +461,7 @@ def test_other_kinds_than_learnt_are_refused():
     numbers, text = table_of(60), table_of(60)
     text["b"] = "t" + text["b"].round(0).astype(str)
     model = RankSVM().fit(text, set_id="race", target="place")
-    with pytest.raises(DataError, match="'b' held text when the model learnt.*holds numbers"):
+    with pytest.raises(DataError, match="'b' held text when the model was fitted.*holds numbers"):
         model.predict(numbers)
     model = RankSVM().fit(numbers, set_id="race", target="place")
     with pytest.raises(DataError, match="'b' needs numbers.*holds 't"):
@@ -718,7 +718,7 @@ def test_decimal_commas_and_semicolons_are_read(tmp_path):
 
 def test_latin_1_is_said_and_read(tmp_path):
     (tmp_path / "t.csv").write_bytes("s,name,y\n1,Käse,0\n1,Öl,1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="not coded as UTF-8.*--encoding latin-1"):
+    with pytest.raises(DataError, match="not encoded as UTF-8.*--encoding latin-1"):
         read_table(tmp_path / "t.csv")
     assert read_table(tmp_path / "t.csv", encoding="latin-1")["name"].to_pylist() == ["Käse", "Öl"]
 
@@ -774,7 +774,7 @@ def test_an_interrupted_fit_raises_unless_asked_to_keep():
 
 @pytest.mark.parametrize("net", [FETA(width=4), SetAttention(width=4, rounds=1, heads=1)])
 def test_pairs_of_large_sets_are_said_beforehand_with_what_to_do(net, monkeypatch):
-    monkeypatch.setattr("entourage.estimators.net_estimator.LARGE_SET", 50)
+    monkeypatch.setattr("entourage.estimators.large_sets.LARGE_SET", 50)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3, 60, 2)), np.tile(np.arange(60), (3, 1))
     with pytest.warns(

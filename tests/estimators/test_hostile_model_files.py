@@ -149,7 +149,7 @@ def test_what_is_saved_comes_back_whole(honest, name, tmp_path):
         ("net.name", "os.system"),
         ("net.name", ["fate"]),
         ("net", None),
-        ("estimator", "SetEstimator"),
+        ("estimator", "NetEstimator"),
         ("estimator", "__import__"),
         ("estimator", {}),
         ("estimator", "R" * 10**6),

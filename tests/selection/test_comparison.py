@@ -10,8 +10,7 @@ from pickling_pool import PicklingPool
 from entourage import FATE, Ranker
 from entourage.baselines import RandomRanker, RankSVM
 from entourage.data import Sets, make_hypervolume
-from entourage.data.folds import fold_indices
-from entourage.data.resampling import bootstrap_interval, sign_flip_p_value, widening_of
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value, widening_of
 from entourage.errors import DataError, ParameterError, TrainingError
 from entourage.selection import comparison
 from entourage.selection.candidates import default_candidates, missing_by_default

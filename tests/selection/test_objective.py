@@ -7,7 +7,7 @@ from sklearn.base import clone
 from entourage import FATE, DiscreteChooser, Ranker, SubsetChooser
 from entourage.baselines import RankSVM
 from entourage.data import Sets, make_hypervolume
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.selection.objective import Objective
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)

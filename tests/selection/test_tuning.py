@@ -7,7 +7,7 @@ from sklearn.base import clone
 from entourage import FATE, Ranker
 from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.errors import ParameterError, TrainingError
 from entourage.selection.spaces import SPACES, Choice, Real, Whole
 from entourage.selection.tuning import nested_cross_validation, tune

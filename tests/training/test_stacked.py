@@ -11,9 +11,10 @@ import torch
 from entourage import FATE, FETA, ContextFree, Ranker
 from entourage.data import Sets, make_medoid
 from entourage.errors import ParameterError, ShapeError
+from entourage.estimators import fit_together
 from entourage.losses import hinge_ranking_loss
 from entourage.training.batches import Resident
-from entourage.training.stacked import fit_together, train_together
+from entourage.training.stacked import train_together
 
 DATA = [make_medoid(n_sets=300, random_state=seed) for seed in range(3)]
 
@@ -114,7 +115,7 @@ def test_weights_and_situations_are_stacked_too():
     situation, weights = rng.random((300, 2)).astype(np.float32), rng.random(300)
     sets = [Sets.of(X, ranks, situation) for X, ranks in DATA]
     models = rankers(FATE(width=8), validation=0.0)
-    starts = [model._prepare(s, None, None, weights) for model, s in zip(models, sets, strict=True)]
+    starts = [model.prepare(s, None, None, weights) for model, s in zip(models, sets, strict=True)]
     outcomes = train_together(
         [s.scorer for s in starts], hinge_ranking_loss, [s.data for s in starts], [s.plan for s in starts]
     )
@@ -125,7 +126,7 @@ def test_weights_and_situations_are_stacked_too():
 
 def test_other_shapes_and_losses_of_one_number_are_refused():
     models = rankers(FATE(width=4))[:2]
-    starts = [model._prepare(*data, None, None) for model, data in zip(models, DATA, strict=False)]
+    starts = [model.prepare(*data, None, None) for model, data in zip(models, DATA, strict=False)]
     short = Resident(Sets.of(DATA[0][0][:9], DATA[0][1][:9]), torch.device("cpu"))
     with pytest.raises(ShapeError, match="data of one shape"):
         train_together(
@@ -144,7 +145,7 @@ import functools, warnings
 import numpy as np, torch
 from entourage import FATE, Ranker
 from entourage.data import make_medoid
-from entourage.training.stacked import fit_together
+from entourage.estimators import fit_together
 
 torch.compile = functools.partial(torch.compile, backend="eager")
 data = [make_medoid(n_sets=100, random_state=seed) for seed in range(3)]

@@ -18,9 +18,7 @@ from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ModelFileError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
-from entourage.estimators.model_file import describe_attributes
-from entourage.tasks import Choice
-from entourage.training import tensor_file as model_file
+from entourage.estimators.model_file import save_attributes
 
 __all__ = ["ChoiceModel"]
 
@@ -49,7 +47,6 @@ class ChoiceModel(OneChoicePredictor):
     converged_ : whether the top of the likelihood was found
     """
 
-    task: Any = Choice()
     _max_iter = 500
 
     def fit(
@@ -115,7 +112,7 @@ class ChoiceModel(OneChoicePredictor):
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.training.tensor_file`."""
+        """Write the fitted model to a file that :func:`entourage.load` reads."""
         from entourage.choice import MODELS
 
         self._check_fitted()
@@ -124,7 +121,13 @@ class ChoiceModel(OneChoicePredictor):
                 f"A model file can hold {', '.join(MODELS)}; this is a {type(self).__name__} of your own. Pickle it "
                 "instead."
             )
-        model_file.write(path, "model", *describe_attributes(self))
+        save_attributes(self, path)
+
+    @classmethod
+    def _from_file(cls, content: dict[str, Any], tensors: dict[str, Any]) -> "ChoiceModel":
+        from entourage.choice.kept import remake
+
+        return remake(cls.__name__, content, tensors)
 
     # --- what a model says of itself --------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from entourage.choice.contextual import ContextualLogit
 from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
-from entourage.training.model_check import check_table, fits, need, params_of, take
+from entourage.estimators.model_file import check_table
+from entourage.training.file_checks import fits, need, params_of, take
 
 __all__ = ["MODELS", "remake"]
 
@@ -33,7 +34,7 @@ NUMBERS = (  # NaN and infinite where the data leave them open
 
 
 def remake(name: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
-    """Make the model again that `entourage.estimators.model_file.describe_attributes` described."""
+    """Make the model again that `entourage.estimators.model_file.save_attributes` wrote."""
     kind = MODELS[name]
     params = params_of(kind, content.get("params"), other={"nests": Sequence[Sequence[float]]})
     for key, value in params.items():

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from entourage.cli.options import TrainingTable
-from entourage.estimators import SetEstimator
-from entourage.estimators.base import SetPredictor
-from entourage.estimators.tables import describe
+from entourage.data.profile import profile_of
+from entourage.estimators import NetEstimator, SetPredictor
 from entourage.report.page import Cell, Section, Table, write_report
 from entourage.selection import Comparison, verdict, warnings_of
 
@@ -43,7 +42,7 @@ def write_comparison(
     title : of the page
     """
     chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
-    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, SetEstimator)}
+    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, NetEstimator)}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
@@ -190,7 +189,7 @@ def _profile(comparison: Comparison, training: TrainingTable, folder: Path) -> l
     from matplotlib.figure import Figure
 
     packed = training.packed
-    profile = describe(packed, training.encoder)
+    profile = profile_of(packed.sets)
     figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
     axis = figure.subplots()
     sizes, counts = np.unique(packed.sets.sizes, return_counts=True)
@@ -203,27 +202,27 @@ def _profile(comparison: Comparison, training: TrainingTable, folder: Path) -> l
         "" if comparison.outside or comparison.target_kind == "subset" else ", which are not informative"
     )
     text = (
-        f"{profile['objects']:,} objects in {profile['sets']:,} sets of {profile['smallest']} to "
-        f"{profile['largest']}; {profile['sets_of_one']:,} sets of one object{useless}; "
+        f"{profile.objects:,} objects in {profile.sets:,} sets of {profile.smallest} to "
+        f"{profile.largest}; {profile.sets_of_one:,} sets of one object{useless}; "
     )
     if comparison.target_kind in ("choice", "subset"):
         chosen = np.logical_or.reduceat(packed.sets.targets == 0, packed.sets.offsets[:-1])
         text += f"in {int((~chosen).sum()):,} sets nothing was chosen."
     else:
-        pairs = profile["ordered_pairs"] + profile["tied_pairs"]
+        pairs = profile.ordered_pairs + profile.tied_pairs
         text += (
-            f"{profile['tied_pairs'] / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
-            f"{profile['unranked']:,} objects are not ranked."
+            f"{profile.tied_pairs / max(pairs, 1):.1%} of the pairs that are ranked are tied; "
+            f"{profile.unranked:,} objects are not ranked."
         )
     rows: list[list[Cell]] = [
         [
-            c["name"],
-            (c["kind"], "text"),
-            (c["role"], "text"),
-            str(c["levels"]) if c["levels"] else "–",
-            "some" if c["missing"] else "none",
+            c.name,
+            (c.kind, "text"),
+            (c.role, "text"),
+            str(c.levels) if c.levels else "–",
+            "some" if c.missing else "none",
         ]
-        for c in profile["columns"]
+        for c in profile.columns
     ]
     return [
         Section("The data", text, pictures=[(folder / "profile.png", "Number of sets by their size.")]),

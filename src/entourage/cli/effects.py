@@ -90,7 +90,7 @@ def effects(
     """
     from entourage import load
     from entourage.cli.effects_page import write_effects
-    from entourage.data.encoder import groups_of
+    from entourage.data.grouping import groups_of
     from entourage.data.table_places import marks_of_missing, ordered_features
     from entourage.effects.leave_one_out import effects_report
     from entourage.effects.observed import natural_effects
@@ -177,7 +177,7 @@ def _refits(
         refits_in,
         seconds_of_refits,
     )
-    from entourage.estimators.net_estimator import in_words
+    from entourage.training.progress import in_words
 
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
         return None, "TABLE has one group, so none can be resampled: no refits, so no confidence intervals."
@@ -390,6 +390,6 @@ def _effect_lines(found: dict[str, Any]) -> list[str]:
 
 def arrow_columns(frame: Any) -> list[str]:
     """Return the names of the columns of a table."""
-    from entourage.data.encoder import arrow_table
+    from entourage.data.frames import arrow_table
 
     return list(arrow_table(frame).column_names)

@@ -15,7 +15,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Describe a model file: net, settings, columns, versions, and how training went."""
     from entourage import load
     from entourage.training import tensor_file
-    from entourage.training.loop import score_not_chosen_by
+    from entourage.training.held_out import score_not_chosen_by
 
     loaded = load(model)  # checks all that is shown below
     content, tensors = tensor_file.read(model, "model")

@@ -16,7 +16,8 @@ from entourage.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from entourage.data.encoder import PackedTable, TableEncoder
+    from entourage.data.encoder import TableEncoder
+    from entourage.data.grouping import PackedTable
 
 __all__ = [
     "AsJson",
@@ -168,8 +169,10 @@ def read_training_table(
     codes: bool = True,
 ) -> TrainingTable:
     """Read a table to learn from, warning of what looks odd; with ``codes``, many levels become codes."""
-    from entourage.data.encoder import TableEncoder, groups_of, warn_of_oddities
+    from entourage.data.encoder import TableEncoder
+    from entourage.data.grouping import groups_of
     from entourage.data.table_files import read_table
+    from entourage.data.table_warnings import warn_of_oddities
 
     frame = read_table(table, ids=[set_id, group], **csv)
     encoder = TableEncoder.fit(

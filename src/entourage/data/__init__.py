@@ -1,4 +1,7 @@
-"""Data: sets of objects, and where they come from."""
+"""Data: sets of objects, and where they come from. No torch.
+
+Photographs are :mod:`entourage.data.photographs`; they need the extra ``[image]``.
+"""
 
 from entourage.data.datasets import (
     load_f1,
@@ -9,6 +12,11 @@ from entourage.data.datasets import (
     load_sf_modes,
     load_sushi,
 )
+from entourage.data.encoder import TableEncoder
+from entourage.data.memory_mapped import open_sets, write_sets
+from entourage.data.profile import Profile, profile_of
+from entourage.data.ranks import ranks_from_scores
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.data.sets import Sets
 from entourage.data.synthetic import (
     make_choice,
@@ -21,7 +29,11 @@ from entourage.data.synthetic import (
 from entourage.data.table_files import read_table, write_table
 
 __all__ = [
+    "Profile",
     "Sets",
+    "TableEncoder",
+    "bootstrap_interval",
+    "fold_indices",
     "load_f1",
     "load_letor",
     "load_letor_fold",
@@ -35,6 +47,11 @@ __all__ = [
     "make_hypervolume",
     "make_medoid",
     "make_pareto",
+    "open_sets",
+    "profile_of",
+    "ranks_from_scores",
     "read_table",
+    "sign_flip_p_value",
+    "write_sets",
     "write_table",
 ]

@@ -1,7 +1,7 @@
-"""A feature column of a table: what the training table taught about it, and how its cells become numbers.
+"""A feature column of a table: what was learnt about it from the training table, and how its cells become numbers.
 
 Numbers stay in double precision. Text becomes one number for each level, or the number of its level. A column whose
-kind differs from what was learnt is refused: a number where text was learnt would be a level never seen, silently.
+kind differs from that of the training table is refused: a number in place of text would silently be an unseen level.
 """
 
 import re
@@ -106,13 +106,13 @@ def learn_column(
     if kind == "category":
         return _learn_category(_texts(values), name, role, codes)
     numbers = as_numbers(values, missing)
-    there = ~np.isnan(numbers)
-    if not there.any():
+    known = ~np.isnan(numbers)
+    if not known.any():
         return Column(name, "category", role)
     finite = numbers[np.isfinite(numbers)]  # others are refused when they are encoded
     largest = float(np.abs(finite).max(initial=0.0)) or 1.0
     fill = largest * float((finite / largest).mean()) if len(finite) else 0.0  # no sum overflows
-    return Column(name, kind, role, fill=fill, indicator=not there.all())
+    return Column(name, kind, role, fill=fill, indicator=not known.all())
 
 
 def _learn_category(texts: pa.Array, name: str, role: str, codes: bool) -> Column:
@@ -212,10 +212,11 @@ def encode_column(
 def _encode_category(values: pa.ChunkedArray, column: Column, kind: str) -> Floats:
     if kind not in ("category", "empty"):
         shown = ", ".join(map(repr, column.levels[:3]))
+        more = ", ..." * (len(column.levels) > 3)
         raise DataError(
-            f"Column {column.name!r} held text when the model learnt ({shown}{', ...' * (len(column.levels) > 3)}), "
-            f"and holds {'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit "
-            "the model again with numbers."
+            f"Column {column.name!r} held text when the model was fitted ({shown}{more}), and holds "
+            f"{'numbers' if kind == 'number' else 'booleans'} ({values.type}) now. Give it as text, or fit the model "
+            "again with numbers."
         )
     texts = _texts(values)
     codes = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
@@ -237,14 +238,15 @@ def _check_flags(numbers: Floats, column: Column, kind: str, of_row: Callable[[i
         return
     if column.kind == "number":
         raise DataError(
-            f"Column {column.name!r} held numbers when the model learnt, and holds booleans now. Give it as numbers."
+            f"Column {column.name!r} held numbers when the model was fitted, and holds booleans now. Give it as "
+            "numbers."
         )
     strange = ~np.isnan(numbers) & (numbers != 0) & (numbers != 1)
     if strange.any():
         row = int(np.argmax(strange))
         raise DataError(
-            f"Column {column.name!r} held booleans when the model learnt; {of_row(row)} holds {numbers[row]:g}. Give "
-            "it as booleans, or as 0 and 1."
+            f"Column {column.name!r} held booleans when the model was fitted; {of_row(row)} holds {numbers[row]:g}. "
+            "Give it as booleans, or as 0 and 1."
         )
 
 
@@ -265,7 +267,7 @@ def as_numbers(values: pa.ChunkedArray, missing: Sequence[str] = ()) -> Floats:
 
 
 def _parse(values: pa.ChunkedArray, name: str, of_row: Callable[[int], str]) -> Floats:
-    """Read numbers from a column of text, as the model learnt numbers from it."""
+    """Read numbers from a column of text, as in the training table."""
     texts = _texts(values)
     try:
         return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -273,6 +275,6 @@ def _parse(values: pa.ChunkedArray, name: str, of_row: Callable[[int], str]) -> 
         wrong = pc.fill_null(pc.invert(pc.match_substring_regex(texts, _NUMBER)), False)
         row = max(pc.index(wrong, True).as_py(), 0)
         raise DataError(
-            f"Column {name!r} needs numbers, as the model learnt from; {of_row(row)} holds {texts[row].as_py()!r}. "
+            f"Column {name!r} needs numbers, as in the training table; {of_row(row)} holds {texts[row].as_py()!r}. "
             "Where such cells are missing values, make them empty, or fit with missing= (--missing)."
         ) from None

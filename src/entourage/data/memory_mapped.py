@@ -1,6 +1,6 @@
 """Sets larger than memory: features in a file that is mapped, not read, and from which batches are gathered.
 
-Made once from a Parquet table, a stretch of rows at a time, by an encoder that looked at one column at a time.
+Made once from a Parquet table, a chunk of rows at a time, by an encoder fitted to one column at a time.
 """
 
 import json
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from pyarrow import parquet
 
+from entourage.data.coerce import offsets_of
 from entourage.data.encoder import TableEncoder
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
+from entourage.data.ranks import align_grades
 from entourage.data.sets import Sets
 from entourage.errors import DataError
 from entourage.files import write_atomically
@@ -24,7 +26,7 @@ OBJECTS = "objects.f64"  # double precision: standardised when a batch is gather
 
 
 def fit_encoder(path: str | os.PathLike[str], **roles: Any) -> TableEncoder:
-    """Learn what the columns of a Parquet file are, one column in memory at a time; see `TableEncoder.fit`."""
+    """Fit an encoder to a Parquet file, one column in memory at a time; see `TableEncoder.fit`."""
     file = open_parquet(path)
     empty = file.schema_arrow.empty_table()
 
@@ -40,7 +42,7 @@ def write_sets(
     encoder: TableEncoder,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sets:
-    """Encode a Parquet table, in which the rows of a set stand together, into ``folder``; return the sets there."""
+    """Encode a Parquet table, in which the rows of a set are contiguous, into ``folder``; return the sets."""
     file = open_parquet(path)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -49,7 +51,7 @@ def write_sets(
     torn = torn_sets(file, encoder.set_id)
     if torn:
         raise DataError(
-            f"The rows of set {torn[0]!r} don't stand together; sort the table by {encoder.set_id!r} first."
+            f"The rows of set {torn[0]!r} are not contiguous; sort the table by {encoder.set_id!r} first."
         )
     columns = list(dict.fromkeys([encoder.set_id, *(c.name for c in encoder.columns), encoder.target]))
     with (target / OBJECTS).open("wb") as objects:
@@ -62,15 +64,9 @@ def write_sets(
             worsts.append(packed.sets.worst)
             done += table.num_rows
             on_rows(done, total)
-    graded = [w for w in worsts if w is not None]
-    worst = (
-        max(graded) if graded else None
-    )  # a stretch counts ranks from its own best grade: bring them together
-    known = [
-        t if worst is None or w is None else t + (worst - w)
-        for t, w in zip(targets, worsts, strict=True)
-        if t is not None
-    ]
+    graded = [(t, w) for t, w in zip(targets, worsts, strict=True) if t is not None]
+    # a chunk counts ranks from its own best grade
+    known, worst = align_grades([t for t, _ in graded], [w for _, w in graded])
     shared = [s for s in situations if s is not None]
     np.save(target / "sizes.npy", np.concatenate(sizes))
     if known:
@@ -99,11 +95,10 @@ def open_sets(folder: str | os.PathLike[str]) -> Sets:
         objects = np.memmap(home / OBJECTS, dtype=np.float64, mode="c")  # never written back
         targets = np.load(home / "targets.npy") if content["targets"] else None
         situation = np.load(home / "situation.npy") if content["situation"] else None
-        shaped = objects.reshape(int(sizes.sum()), content["features"])
+        shaped, offsets = objects.reshape(int(sizes.sum()), content["features"]), offsets_of(sizes)
         worst, encoder = content["worst"], TableEncoder.from_json(content["table"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{home} holds no sets, or only a part of them: {error}. Write them again."
         ) from error
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Sets.from_disk(shaped, offsets, targets, situation, worst=worst, encoder=encoder)  # type: ignore[arg-type]

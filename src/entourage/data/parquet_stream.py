@@ -1,4 +1,4 @@
-"""Parquet tables a stretch of rows at a time, no set parted."""
+"""Parquet tables in chunks of rows that never split a set."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from entourage.errors import DataError
 
 __all__ = ["open_parquet", "stretches", "torn_sets"]
 
-ROWS = 1 << 18  # in a stretch, more where a set is larger
+ROWS = 1 << 18  # in a chunk, more where a set is larger
 
 
 def open_parquet(path: str | os.PathLike[str]) -> parquet.ParquetFile:
@@ -28,13 +28,13 @@ def open_parquet(path: str | os.PathLike[str]) -> parquet.ParquetFile:
 def stretches(
     file: parquet.ParquetFile, set_id: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield all rows in their order, in tables that end where a set does; rows of a set stand together."""
+    """Yield all rows in their order, in tables that end where a set does; the rows of a set must be contiguous."""
     total, done = file.metadata.num_rows, 0
     rest: list[pa.Table] = []
     for batch in file.iter_batches(ROWS, columns=columns):
         table = pa.Table.from_batches([batch])
         done += table.num_rows
-        if done < total:  # the last set may go on in the next stretch
+        if done < total:  # the last set may go on in the next chunk
             starts = _starts(table.column(set_id).combine_chunks())
             last = int(starts[-1]) if len(starts) else 0
             continues = last == 0 and (not rest or _same(rest[-1], table, set_id))
@@ -44,7 +44,7 @@ def stretches(
             table, tail = table.slice(0, last), table.slice(last)
             if table.num_rows:
                 yield pa.concat_tables([*rest, table])
-            else:  # a new set begins with this stretch
+            else:  # a new set begins with this chunk
                 yield pa.concat_tables(rest)
             rest = [tail]
         else:
@@ -52,7 +52,7 @@ def stretches(
 
 
 def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
-    """Return the ids of sets whose rows don't stand together; only the column of set ids is read."""
+    """Return the ids of sets whose rows are not contiguous; only the column of set ids is read."""
     firsts: list[pa.Array] = []
     before: pa.Scalar | None = None
     for batch in file.iter_batches(ROWS, columns=[set_id]):

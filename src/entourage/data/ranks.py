@@ -1,11 +1,12 @@
 """Ranks: 0 is best, equal ranks are a tie, NaN or a negative number means not ranked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["average_places", "mean_within_ties", "ranks_from_scores"]
+__all__ = ["align_grades", "average_places", "mean_within_ties", "ranks_from_scores"]
 
 
 def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -63,3 +64,31 @@ def mean_within_ties(values: NDArray[Any], keys: NDArray[Any]) -> NDArray[Any]:
         return flat.reshape(n, m)
     means = np.bincount(group, weights=flat) / np.bincount(group)
     return np.asarray(means[group].reshape(n, m))
+
+
+def align_grades(
+    ranks: Sequence[NDArray[Any]], worsts: Sequence[float | None]
+) -> tuple[list[NDArray[Any]], float | None]:
+    """Bring ranks that were counted from differing best grades together: one grade, one rank.
+
+    Parameters
+    ----------
+    ranks : some arrays of ranks
+    worsts : the rank of what is irrelevant in each; None where it came from no grades
+
+    Returns
+    -------
+    ranks : counted from the best grade of all
+    worst : the rank of what is irrelevant, now the same in all
+
+    Examples
+    --------
+    >>> align_grades([np.array([0.0, 2.0]), np.array([0.0, 1.0])], [2.0, 1.0])
+    ([array([0., 2.]), array([1., 2.])], 2.0)
+    """
+    worst = max((own for own in worsts if own is not None), default=None)
+    aligned = [
+        part if worst is None or own is None else part + (worst - own)
+        for part, own in zip(ranks, worsts, strict=True)
+    ]
+    return aligned, worst

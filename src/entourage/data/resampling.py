@@ -1,4 +1,4 @@
-"""How sure a mean over sets is: bootstrap intervals, and a permutation test of paired differences."""
+"""Resampling of whole sets: folds, bootstrap confidence intervals, and the sign-flip test of paired differences."""
 
 import math
 from collections.abc import Iterator
@@ -6,18 +6,42 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from entourage.data.sets import Seed
 from entourage.errors import DataError, check_choice, check_number
 
-__all__ = ["bootstrap_interval", "labels_of", "sign_flip_p_value", "widening_of"]
+__all__ = ["bootstrap_interval", "fold_indices", "labels_of", "sign_flip_p_value", "widening_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
-ENUMERATED = 14  # with at most so many units, all 2^14 sign flips are gone through
+ENUMERATED = 14  # with at most so many units, all 2^14 sign flips are enumerated
 _CHUNK = 4_000_000  # numbers in a temporary array, so that memory stays bounded
+
+
+def fold_indices(
+    n_sets: int, folds: int, *, groups: ArrayLike | None = None, random_state: int = 0
+) -> list[tuple[Index, Index]]:
+    """Split sets into folds: for each, the training sets and the held-out ones.
+
+    Sets of one group (a user, a season) stay in one fold.
+
+    Examples
+    --------
+    >>> [(train.tolist(), held_out.tolist()) for train, held_out in fold_indices(4, 2)]
+    [([1, 3], [0, 2]), ([0, 2], [1, 3])]
+    """
+    check_number("folds", folds, least=2, whole=True)
+    labels = np.arange(n_sets) if groups is None else labels_of(groups, n_sets)
+    kinds = int(labels.max()) + 1
+    if kinds < folds:
+        what = "sets" if groups is None else "groups of sets"
+        raise DataError(f"{folds} folds need at least {folds} {what}; there are {kinds}.")
+    order = np.random.default_rng([random_state, folds]).permutation(kinds)
+    fold_of = np.empty(kinds, dtype=np.int64)
+    fold_of[order] = np.arange(kinds) % folds
+    mine = fold_of[labels]
+    return [(np.flatnonzero(mine != fold), np.flatnonzero(mine == fold)) for fold in range(folds)]
 
 
 def bootstrap_interval(
@@ -28,9 +52,9 @@ def bootstrap_interval(
     resamples: int = 2000,
     random_state: Seed = 0,
 ) -> tuple[float, float]:
-    r"""Return the bootstrap interval of a mean that leaves out ``level``, half of it on either side.
+    r"""Return the bootstrap confidence interval of a mean, with confidence ``1 - level``.
 
-    Values are drawn anew with replacement, whole clusters at a time where those are given. The interval
+    Values are resampled with replacement, whole clusters at a time where those are given. The interval
     is BCa (bias-corrected and accelerated; Efron, 1987) rather than the plain percentiles, since per-set
     values of a metric are bounded and often skewed, near 0 or 1 most of all: with
     :math:`z_0` from the share of resampled means below the mean and :math:`a` from the skewness of the
@@ -43,6 +67,7 @@ def bootstrap_interval(
     ----------
     values : one a set; NaN is left out
     clusters : one label a set, optional
+    level : significance level α
     random_state : seed or Generator
 
     Notes
@@ -56,20 +81,22 @@ def bootstrap_interval(
     >>> 0.2 < low < 0.6 < high < 0.9
     True
     """
+    from scipy.special import ndtr, ndtri
+
     check_number("level", level, above=0, below=1)
     check_number("resamples", resamples, least=1, whole=True)
     sums, sizes = _units(values, clusters)
     count = len(sums)
     if count < 2:
         raise DataError(
-            f"An interval needs at least 2 {'values' if clusters is None else 'clusters'}, to tell "
+            f"An interval needs at least 2 {'values' if clusters is None else 'clusters'}, to measure "
             f"their spread; there is {count}. Give more data."
         )
     mean = sums.sum() / sizes.sum()
     others = (sums.sum() - sums) / (sizes.sum() - sizes)  # the mean without each unit
     influence = others.mean() - others
     squares = np.square(influence).sum()
-    if squares <= (1e-12 * np.abs(sums).max()) ** 2:  # all alike, up to rounding
+    if squares <= (1e-12 * np.abs(sums).max()) ** 2:  # all equal, up to rounding
         return float(mean), float(mean)
     acceleration = (influence**3).sum() / (6 * squares**1.5)
     rng = np.random.default_rng(random_state)
@@ -89,7 +116,7 @@ def bootstrap_interval(
 
 
 def widening_of(folds: int) -> float:
-    r"""Return by how much the standard error of a mean over ``folds`` is larger than if its sets were independent.
+    r"""Return the factor by which the standard error of a mean over ``folds`` exceeds that of independent sets.
 
     :math:`\sqrt{1 + n_\mathrm{test} / n_\mathrm{train} \cdot k} = \sqrt{1 + k / (k - 1)}` (Nadeau and Bengio, 2003).
 
@@ -112,8 +139,8 @@ def sign_flip_p_value(
 ) -> float:
     """Return the p-value of the paired permutation test of a mean difference.
 
-    Were there no difference, each could as well have had the other sign: how often is the sum of all,
-    with signs dealt at random, at least as large as it is? Where clusters are given, their sums are
+    Under the null hypothesis each difference could as well have the other sign: how often is the sum,
+    with signs assigned at random, at least as large as observed? Where clusters are given, their sums are
     flipped. At most 14 units are enumerated, and p is exact; otherwise it is ``(b + 1) / (resamples +
     1)`` for ``b`` random flips that reach the sum, which keeps the test valid (Phipson and Smyth, 2010).
 
@@ -125,8 +152,8 @@ def sign_flip_p_value(
     differences : one a set; NaN is left out
     clusters : one label a set, optional
     alternative : {"greater", "two-sided"}
-    widening : how much wider than the flipped sums those of the hypothesis are, for units that are not quite
-        independent; see :func:`widening_of`
+    widening : a factor on the null distribution, for units that are not quite independent; see
+        :func:`widening_of`
     random_state : seed or Generator
 
     Examples

@@ -6,13 +6,26 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entourage.data.batch_plan import plan_batches
+from entourage.data.coerce import (
+    Floats,
+    Index,
+    as_floats,
+    as_numpy,
+    as_offsets,
+    as_rows,
+    as_targets,
+    check_finite,
+    offsets_of,
+    pack_array,
+    pack_list,
+)
+from entourage.data.ranks import align_grades
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
-__all__ = ["AnySets", "Seed", "Sets", "is_frame", "plan_batches"]
+__all__ = ["AnySets", "Seed", "Sets", "is_frame"]
 
 Seed: TypeAlias = int | np.random.Generator | None
-Floats: TypeAlias = NDArray[np.floating[Any]]
-Index: TypeAlias = NDArray[np.int64]
 
 
 class Sets:
@@ -28,14 +41,14 @@ class Sets:
         What is known of each object. For ranking: its rank, 0 = best, equal = tied, NaN or -1 = not
         ranked.
     situation : array of shape (sets, situation features), optional
-        What the sets themselves are like: the same objects for another user, on another day. A net
-        sees these features beside those of every object.
+        Covariates of the sets themselves: the user, the day. A net sees these features beside those of every
+        object.
     worst : float, optional
         The rank that counts as irrelevant, where targets came from relevance grades: the grade of an object is
         ``worst`` less its rank. Metrics of grades (nDCG, ERR, ...) go by it.
     encoder : TableEncoder, optional
-        What made these sets of a table: its columns and the levels of its categories. A model that learnt from such
-        sets refuses those of other columns or levels.
+        The encoder that made these sets from a table: its columns, and the levels of its categories. A model fitted to
+        such sets refuses sets with other columns or levels.
 
     Examples
     --------
@@ -57,43 +70,25 @@ class Sets:
         encoder: Any = None,
     ) -> None:
         self.worst, self.encoder = worst, encoder
-        self.objects = _as_floats(objects, "objects", axes="(objects, features)", ndim=2)
-        if not np.issubdtype(np.asarray(offsets).dtype, np.integer):
-            raise ShapeError(f"offsets needs whole numbers; got {np.asarray(offsets).dtype}.")
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        if self.offsets.ndim != 1 or len(self.offsets) < 2:
-            raise ShapeError(
-                f"offsets needs one axis of (sets + 1) entries; got shape {self.offsets.shape}. "
-                "At least one set is needed."
-            )
-        if self.offsets[0] != 0 or self.offsets[-1] != len(self.objects):
-            raise ShapeError(
-                f"offsets must run from 0 to the number of objects, {len(self.objects)}; "
-                f"they run from {self.offsets[0]} to {self.offsets[-1]}."
-            )
-        sizes = np.diff(self.offsets)
-        if (sizes < 1).any():
-            raise DataError(
-                f"Set {int(np.argmax(sizes < 1))} holds no object; leave empty sets out, "
-                "since there is nothing in them to rank."
-            )
-        self.targets = None if targets is None else _as_targets(targets, len(self.objects))
+        self.objects = as_floats(objects, "objects", axes="(objects, features)", ndim=2)
+        self.offsets = as_offsets(offsets, len(self.objects))
+        self.targets = None if targets is None else as_targets(targets, len(self.objects))
         self.situation = (
             None
             if situation is None
-            else _as_floats(situation, "situation", axes="(sets, situation features)", ndim=2)
+            else as_floats(situation, "situation", axes="(sets, situation features)", ndim=2)
         )
         if self.situation is not None and len(self.situation) != len(self):
             raise ShapeError(
                 f"situation needs one row a set: {len(self)} sets, but {len(self.situation)} rows came."
             )
-        self._check_finite()
+        check_finite(self.objects, self.offsets, self.situation)
 
     # --- building -------------------------------------------------------------------------------
 
     @classmethod
     def of(cls, X: "AnySets", targets: Any = None, situation: ArrayLike | None = None) -> "Sets":
-        """Make sets of whatever came: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
+        """Make sets of any accepted input: an (n, m, d) array, a list of (m, d) arrays, or `Sets`.
 
         Examples
         --------
@@ -115,7 +110,7 @@ class Sets:
                 "Sets.from_frame(table, set_id=..., target=...), or fit(table, set_id=..., target=...)."
             )
         if hasattr(X, "ndim") or hasattr(X, "__array__"):
-            array = _to_numpy(X)
+            array = as_numpy(X)
             if array.ndim == 1 and array.dtype == object:  # ragged sets in an array of arrays
                 return cls.from_list(list(array), targets, situation)
             return cls.from_array(array, targets, situation)
@@ -131,37 +126,21 @@ class Sets:
         cls, X: ArrayLike, targets: ArrayLike | None = None, situation: ArrayLike | None = None
     ) -> "Sets":
         """Make sets of one size from an ``(n, m, d)`` array, with ``(n, m)`` targets."""
-        array = _to_numpy(X)
-        if array.ndim != 3:
-            single = " For a single set, pass X[None]." if array.ndim == 2 else ""
-            raise ShapeError(f"X needs 3 axes (sets, objects, features); got shape {array.shape}.{single}")
-        n, m, d = array.shape
-        if n * m == 0:
-            raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
-        if targets is not None:
-            rows = _as_rows(targets, np.full(n, m))
-            targets = np.concatenate(rows)
-        return cls(array.reshape(n * m, d), np.arange(n + 1) * m, targets, situation)
+        return cls._packed(*pack_array(X), targets, situation)
 
     @classmethod
     def from_list(
         cls, X: Sequence[ArrayLike], targets: Any = None, situation: ArrayLike | None = None
     ) -> "Sets":
         """Make sets from a list of ``(m, d)`` arrays, one a set, with a list of targets."""
-        if len(X) == 0:
-            raise DataError("X is an empty list. At least one set is needed.")
-        parts = [_to_numpy(part) for part in X]
-        d = parts[0].shape[-1] if parts[0].ndim else 0
-        for i, part in enumerate(parts):
-            if part.ndim != 2 or part.shape[1] != d:
-                raise ShapeError(
-                    f"Each set needs 2 axes (objects, features) and all sets the same {d} features; "
-                    f"set {i} has shape {part.shape}."
-                )
-        sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
-        if targets is not None:
-            targets = np.concatenate(_as_rows(targets, sizes))
-        return cls(np.concatenate(parts), _offsets(sizes), targets, situation)
+        return cls._packed(*pack_list(X), targets, situation)
+
+    @classmethod
+    def _packed(
+        cls, objects: NDArray[Any], sizes: Index, targets: Any, situation: ArrayLike | None
+    ) -> "Sets":
+        rows = None if targets is None else np.concatenate(as_rows(targets, sizes))
+        return cls(objects, offsets_of(sizes), rows, situation)
 
     @classmethod
     def from_frame(
@@ -179,9 +158,9 @@ class Sets:
     ) -> "Sets":
         """Make sets of a long table, one row an object; see :mod:`entourage.data.encoder`.
 
-        Text columns are coded by the levels *this* table has, so two tables coded apart don't go together: a model
-        refuses sets of other columns or levels than those it learnt from. Code a second table ``like`` the first, or
-        give frames to ``fit`` and ``predict`` themselves.
+        Text columns are encoded by the levels of *this* table. Sets of two tables that were encoded separately can't
+        be mixed: a model refuses sets whose columns or levels differ from those it was fitted to. Encode a second
+        table ``like`` the first, or pass frames to ``fit`` and ``predict`` themselves.
 
         Parameters
         ----------
@@ -191,7 +170,7 @@ class Sets:
         target_kind : "rank" (smaller is better), "relevance" (larger is better), "choice" (1 for the chosen row of a
             set) or "subset" (1 for every chosen row)
         features : columns of the objects; by default all others
-        situation : columns that say something of the set as a whole
+        situation : columns that describe the set as a whole
         ignore : columns that are no features
         missing : texts that stand for a missing value, such as "---"
         like : sets of another table, whose columns and levels hold for this one, too; instead of all the above
@@ -206,7 +185,8 @@ class Sets:
         >>> Sets.from_frame(table.slice(2), like=sets)
         Sets(1 set of 2 objects, 1 feature, targets)
         """
-        from entourage.data.encoder import TableEncoder, arrow_table
+        from entourage.data.encoder import TableEncoder
+        from entourage.data.frames import arrow_table
 
         if like is not None:
             if like.encoder is None:
@@ -252,19 +232,14 @@ class Sets:
         for part in parts[1:]:
             if part.encoder is not None and parts[0].encoder is not None:
                 parts[0].encoder.check_same(part.encoder, "These sets can't be joined")
-        worsts = [p.worst for p in parts]
-        graded = None not in worsts
-        if not graded and any(w is not None for w in worsts):
+        if len({p.worst is None for p in parts}) != 1:
             raise DataError("Sets whose targets are relevances can't be joined with sets of plain ranks.")
-        worst = max(w for w in worsts if w is not None) if graded else None
-        shifts = [
-            worst - w if worst is not None and w is not None else 0.0 for w in worsts
-        ]  # one grade, one rank
-        targets = [p.targets + shift for p, shift in zip(parts, shifts, strict=True) if p.targets is not None]
+        ranks = [np.empty(0) if p.targets is None else p.targets for p in parts]
+        targets, worst = align_grades(ranks, [p.worst for p in parts])
         joined = cls._trusted(
             np.concatenate([p.objects for p in parts]),
-            _offsets(np.concatenate([p.sizes for p in parts])),
-            np.concatenate(targets) if targets else None,
+            offsets_of(np.concatenate([p.sizes for p in parts])),
+            None if parts[0].targets is None else np.concatenate(targets),
             None if parts[0].situation is None else np.concatenate([p.situation for p in parts]),
             like=parts[0],
         )
@@ -312,9 +287,9 @@ class Sets:
     def with_targets(self, targets: Any, *, worst: float | None = None) -> "Sets":
         """Return the same objects with other targets: packed, ``(n, m)`` or a list of rows."""
         packed = isinstance(targets, np.ndarray) and targets.dtype != object and targets.ndim == 1
-        flat = targets if packed else np.concatenate(_as_rows(targets, self.sizes))
+        flat = targets if packed else np.concatenate(as_rows(targets, self.sizes))
         sets = Sets._trusted(
-            self.objects, self.offsets, _as_targets(flat, len(self.objects)), self.situation, like=self
+            self.objects, self.offsets, as_targets(flat, len(self.objects)), self.situation, like=self
         )
         sets.worst = worst
         return sets
@@ -323,7 +298,7 @@ class Sets:
         """Return the same sets with transformed features, taken as they are."""
         return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
 
-    # --- looking --------------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -367,7 +342,7 @@ class Sets:
         what += [f"{self.n_situation_features} situation features"] * (self.situation is not None)
         return f"Sets({', '.join(what)})"
 
-    # --- taking apart ---------------------------------------------------------------------------
+    # --- selection ------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> "Sets":
         """Return the chosen sets: an integer, a slice, an array of integers or of booleans."""
@@ -403,7 +378,7 @@ class Sets:
 
     def _take(self, chosen: Index) -> "Sets":
         sizes = self.sizes[chosen]
-        offsets = _offsets(sizes)
+        offsets = offsets_of(sizes)
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
         return self._pick(rows, offsets, chosen)
 
@@ -417,7 +392,7 @@ class Sets:
         )
 
     def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:
-        """Part the sets at random; the second part holds ``fraction`` of them, at least one.
+        """Split the sets at random; the second part holds ``fraction`` of them, at least one.
 
         Examples
         --------
@@ -446,16 +421,16 @@ class Sets:
         check_number("per_set", per_set, least=1, whole=True)
         chosen = np.repeat(np.arange(len(self)), per_set)
         sizes = self.sizes[chosen]
-        offsets = _offsets(sizes)
+        offsets = offsets_of(sizes)
         owner = np.repeat(np.arange(len(chosen)), sizes)
         keys = np.random.default_rng(random_state).random(offsets[-1])
         order = np.lexsort((keys, owner))  # shuffled within each set, sets in their order
         place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
         kept = np.sort(order[place < size])
         rows = kept + (self.offsets[chosen] - offsets[:-1])[owner[kept]]
-        return self._pick(rows, _offsets(np.minimum(sizes, size)), chosen)
+        return self._pick(rows, offsets_of(np.minimum(sizes, size)), chosen)
 
-    # --- giving back ----------------------------------------------------------------------------
+    # --- conversion -----------------------------------------------------------------------------
 
     def to_array(self) -> Floats:
         """Return the objects as an ``(n, m, d)`` array; the sets must be of one size."""
@@ -478,7 +453,7 @@ class Sets:
     def batches(
         self, batch_size: int = 256, *, max_objects: int | None = None, random_state: Seed = None
     ) -> Iterator["Sets"]:
-        """Go through all sets in batches of about one size; shuffled where a ``random_state`` is given."""
+        """Iterate over all sets in batches of about one size; shuffled where a ``random_state`` is given."""
         rng = None if random_state is None else np.random.default_rng(random_state)
         for chosen in plan_batches(self.sizes, batch_size, max_objects=max_objects, rng=rng):
             yield self._take(chosen)
@@ -501,137 +476,10 @@ class Sets:
         """Cut packed values, one an object, into one array a set."""
         return np.split(values, self.offsets[1:-1])
 
-    def _check_finite(self) -> None:
-        if not np.isfinite(self.objects).all():
-            row, feature = np.argwhere(~np.isfinite(self.objects))[0]
-            i = int(np.searchsorted(self.offsets, row, side="right")) - 1
-            raise DataError(
-                f"Features must be finite; set {i}, object {row - self.offsets[i]}, feature {feature} is "
-                f"{self.objects[row, feature]}. Impute or drop it first."
-            )
-        if self.situation is not None and not np.isfinite(self.situation).all():
-            i, feature = np.argwhere(~np.isfinite(self.situation))[0]
-            raise DataError(
-                f"Situation features must be finite; set {i}, feature {feature} is "
-                f"{self.situation[i, feature]}. Impute or drop it first."
-            )
-
 
 AnySets: TypeAlias = "Sets | ArrayLike | Sequence[ArrayLike]"
-
-
-def plan_batches(
-    sizes: Index,
-    batch_size: int,
-    *,
-    max_objects: int | None = None,
-    max_pairs: int | None = None,
-    rng: np.random.Generator | None = None,
-) -> list[Index]:
-    """Part sets of the given sizes into batches of about one size.
-
-    Parameters
-    ----------
-    sizes : how many objects each set holds
-    batch_size : at most so many sets a batch
-    max_objects : at most so many objects a batch, padding included; a larger set goes alone
-    max_pairs : at most so many pairs of objects a batch, padding included; a larger set goes alone
-    rng : shuffles the sets of one size and the order of the batches; without it the plan is in order
-
-    Examples
-    --------
-    >>> [batch.tolist() for batch in plan_batches(np.array([2, 9, 2, 2, 9]), 2)]
-    [[1, 4], [0, 2], [3]]
-    """
-    check_number("batch_size", batch_size, least=1, whole=True)
-    order = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    ordered = sizes[order]
-    plan, start = [], 0
-    while start < len(order):
-        count = batch_size
-        if max_objects is not None:
-            count = min(count, max(1, max_objects // int(ordered[start])))
-        if max_pairs is not None:
-            count = min(count, max(1, max_pairs // int(ordered[start]) ** 2))
-        plan.append(order[start : start + count])
-        start += count
-    if rng is not None:
-        plan = [plan[i] for i in rng.permutation(len(plan))]
-    return plan
 
 
 def is_frame(X: Any) -> bool:
     """Whether this is a table: pandas, polars or Arrow."""
     return hasattr(X, "columns") and not isinstance(X, Sets)
-
-
-def _offsets(sizes: Index) -> Index:
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
-
-
-def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
-    array = _to_numpy(values)
-    if array.ndim != ndim:
-        raise ShapeError(f"{name} needs {ndim} axes {axes}; got shape {array.shape}.")
-    if array.shape[1] < 1:
-        raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
-    if array.dtype == np.float32:
-        return np.ascontiguousarray(array)
-    if np.iscomplexobj(array):
-        raise DataError(f"{name} needs real numbers; got {array.dtype}. Pass real and imaginary parts.")
-    try:
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{name} needs numbers; got an array of type {array.dtype}. Encode text and categories first."
-        ) from None
-
-
-def _to_numpy(values: Any) -> NDArray[Any]:
-    """Make an array of whatever came, torch tensors included."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.float() if values.is_floating_point() and values.itemsize < 4 else values
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise ShapeError("Rows of differing lengths can't form an array; pass a list of arrays.") from None
-
-
-def _as_rows(targets: Any, sizes: Index) -> list[Floats]:
-    """Check that there is a row of targets for each set, with an entry for each of its objects."""
-    if not hasattr(targets, "__len__"):
-        raise ShapeError(f"Targets need a row for each of {len(sizes)} sets; got {targets!r}.")
-    if len(targets) != len(sizes):
-        raise ShapeError(f"{len(sizes)} sets came with the targets of {len(targets)}.")
-    if hasattr(targets, "detach") or (isinstance(targets, np.ndarray) and targets.dtype != object):
-        array = _numbers(_to_numpy(targets))  # no Python loop over sets
-        if array.ndim != 2 or (sizes != array.shape[1]).any():
-            wanted = (len(sizes), int(sizes[0])) if (sizes == sizes[0]).all() else "one row a set"
-            raise ShapeError(f"Targets need one entry per object, {wanted}; got shape {array.shape}.")
-        return [array.reshape(-1)]
-    rows = [_numbers(_to_numpy(row)).reshape(-1) for row in targets]
-    given = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    if (given != sizes).any():
-        i = int(np.argmax(given != sizes))
-        raise ShapeError(f"Set {i} has {sizes[i]} objects but {given[i]} targets.")
-    return rows
-
-
-def _numbers(array: NDArray[Any]) -> Floats:
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError("Targets need numbers: a rank for each object, NaN where there is none.") from None
-
-
-def _as_targets(targets: ArrayLike, n_objects: int) -> Floats:
-    array = np.ascontiguousarray(_numbers(_to_numpy(targets)))
-    if array.shape != (n_objects,):
-        raise ShapeError(
-            f"Targets need one entry per object, {n_objects} in all; got shape {np.shape(targets)}."
-        )
-    return array

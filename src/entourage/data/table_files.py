@@ -1,9 +1,7 @@
 """Tables in files: CSV, Parquet, Arrow, JSON lines and svmlight, chosen by extension, compressed or not."""
 
-import bz2
 import gzip
 import json
-import lzma
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,6 +10,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from entourage.data.compressed import COMPRESSIONS, READ_ERRORS, open_compressed
 from entourage.data.datasets.letor import load_letor
 from entourage.errors import DataError
 from entourage.files import replacing
@@ -33,7 +32,6 @@ EXTENSIONS = {
     ".letor": "svmlight",
     ".txt": "svmlight",
 }
-COMPRESSIONS = {".gz", ".bz2", ".xz", ".zst"}
 
 
 def kind_of(path: Path) -> tuple[str, str]:
@@ -62,11 +60,11 @@ def read_table(
 
     Parameters
     ----------
-    path : what it is says its extension
+    path : the extension says what it is
     ids : columns of labels, which are read exactly: as whole numbers where all fit 64 bits, else as text
-    text : columns that are text even where all cells look like numbers
+    text : columns to read as text even where all cells are numbers
     sep, decimal, encoding : of a CSV or TSV file: what stands between columns, before decimals, and how characters
-        are coded
+        are encoded
 
     Examples
     --------
@@ -90,14 +88,14 @@ def read_table(
         if kind in ("csv", "tsv"):
             between = sep or {"csv": ",", "tsv": "\t"}[kind]
             labels = [name for name in ids if name is not None]
-            table = _csv(path, compression, between, decimal, encoding, labels, list(text))
+            table = _csv(path, between, decimal, encoding, labels, list(text))
         else:
             table = _READERS[kind](path, compression)
-    except (pa.ArrowException, OSError, EOFError, ValueError, LookupError, lzma.LZMAError) as error:
+    except (pa.ArrowException, ValueError, LookupError, *READ_ERRORS) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         hint = ""
         if "utf8" in reason.lower().replace("-", "") and encoding == "utf8":
-            hint = " It is not coded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
+            hint = " It is not encoded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
         elif kind == "csv" and "columns, got" in reason:
             hint = " Where columns are separated by something else than a comma, give sep=';' (--sep ';')."
         raise DataError(f"{path} can't be read as {kind}: {reason[:300].rstrip('.')}.{hint}") from error
@@ -136,17 +134,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         raise DataError(f"{path} can't be written: {reason}. What was there before is untouched.") from error
 
 
-def _open(path: Path, compression: str) -> Any:
-    if compression == ".xz":
-        return lzma.open(path)
-    if compression == ".bz2":
-        return bz2.open(path)
-    return pa.input_stream(str(path), compression={"": None, ".gz": "gzip", ".zst": "zstd"}[compression])
-
-
-def _csv(
-    path: Path, compression: str, sep: str, decimal: str, encoding: str, ids: list[str], text: list[str]
-) -> pa.Table:
+def _csv(path: Path, sep: str, decimal: str, encoding: str, ids: list[str], text: list[str]) -> pa.Table:
     from pyarrow import csv
 
     # A block at a time is typed by the first: with large blocks a late surprise is rare, and an error.
@@ -157,7 +145,7 @@ def _csv(
         decimal_point=decimal,
         column_types={name: pa.string() for name in [*ids, *text]},
     )
-    with _open(path, compression) as stream:
+    with open_compressed(path) as stream:
         table = csv.read_csv(stream, options, csv.ParseOptions(delimiter=sep), convert)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -197,7 +185,7 @@ def _arrow(path: Path, compression: str) -> pa.Table:
 def _json_lines(path: Path, compression: str) -> pa.Table:
     from pyarrow import json as arrow_json
 
-    with _open(path, compression) as stream:
+    with open_compressed(path) as stream:
         return arrow_json.read_json(stream, arrow_json.ReadOptions(block_size=1 << 26))
 
 

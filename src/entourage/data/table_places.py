@@ -3,7 +3,8 @@
 import numpy as np
 
 from entourage.data.columns import Column
-from entourage.data.encoder import PackedTable, TableEncoder
+from entourage.data.encoder import TableEncoder
+from entourage.data.grouping import PackedTable
 from entourage.errors import DataError
 
 __all__ = ["marks_of_missing", "ordered_features", "place_of_row"]

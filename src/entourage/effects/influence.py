@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from entourage.data.encoder import PackedTable
+from entourage.data.grouping import PackedTable
 from entourage.estimators.base import without_each
 
 __all__ = ["influential_objects"]

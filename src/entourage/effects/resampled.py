@@ -37,13 +37,23 @@ from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ParameterError, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser
-from entourage.estimators.net_estimator import FEWEST_TO_HOLD_OUT, SetEstimator
+from entourage.estimators.net_estimator import NetEstimator
+from entourage.estimators.setup import (
+    build_scorer,
+    categories_of,
+    check_net,
+    plan_of,
+    resident_of,
+    standardizer_of,
+)
+from entourage.estimators.validation_split import FEWEST_TO_HOLD_OUT
 from entourage.nets import ContextFree, Scorer
 from entourage.nets.context_ablated import Alone
 from entourage.nets.ensemble import Stack
 from entourage.tasks import Choice, SubsetChoice
 from entourage.tasks.losses import Loss
-from entourage.training.batches import Batch, Resident, find_device
+from entourage.training.batches import Batch, Resident
+from entourage.training.device import find_device
 from entourage.training.loop import Run
 from entourage.training.plan import Plan
 
@@ -185,7 +195,7 @@ def refit_resampled(
     labels = np.arange(len(given)) if groups is None else labels_of(groups, len(given))
     rng = np.random.default_rng(random_state)
     each = max(2, refits // 2)
-    inits = INITIALISATIONS if isinstance(model, SetEstimator) else 1
+    inits = INITIALISATIONS if isinstance(model, NetEstimator) else 1
     refit = _Refit(model, given, (inits + 1) * refits + len(_AMPLITUDES) * each, on_progress)
 
     def drawn(count: int) -> NDArray[np.int64]:
@@ -216,15 +226,15 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
         each = time.perf_counter() - begin
     else:
         run = refit.run(targets, counts, np.arange(_TIMED))
-        batches = run.epoch(0)
+        batches = run.batches(0)
         for i in range(_TIMED_STEPS + 1):
             begin = time.perf_counter() if i == 1 else begin  # the first is slower
             run.one_step(batches[i % len(batches)])
-        run.look()
+        run.check_losses()
         step = (time.perf_counter() - begin) / _TIMED_STEPS
         begin = time.perf_counter()
         if run.judges is not None:
-            run.judges(run.scorer)  # type: ignore[arg-type]
+            run.judges(run.update.scorer)  # type: ignore[arg-type]
         steps = _expected_steps(model, run.plan)
         looks = steps / run.plan.evaluate_every
         each = (step * steps + looks * (time.perf_counter() - begin)) / _TIMED
@@ -391,11 +401,11 @@ class _Mean:
 
 def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.random.Generator) -> _Mean:
     """Fit the context-ablated control to resampled groups; of models without a net, a net without context."""
-    if isinstance(model, SetEstimator):
+    if isinstance(model, NetEstimator):
         control = copy.copy(model)
         control.net_ = Alone(clone(model.net_))
     else:
-        kinds: dict[type, type[SetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
+        kinds: dict[type, type[NetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
         settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}
         control = kinds.get(type(model.task), Ranker)(steps=500, **settings)
         control.net_ = ContextFree(width=32)
@@ -404,9 +414,9 @@ def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.ran
     return _Mean(_Refit(control, sets, len(counts), None)(targets, counts, rng))
 
 
-def _plain(model: SetEstimator) -> SetEstimator:
+def _plain(model: NetEstimator) -> NetEstimator:
     """Return an unfitted model of the same settings, of one member, that writes and shows nothing."""
-    plain: SetEstimator = clone(model).set_params(
+    plain: NetEstimator = clone(model).set_params(
         net=clone(model.net_),
         members=1,
         checkpoint=None,
@@ -431,12 +441,12 @@ class _Refit:
     def __init__(self, model: Any, sets: Sets, total: int, on_progress: Progress | None) -> None:
         self.model, self.sets, self.tell = model, sets, on_progress or (lambda done, total: None)
         self.done, self.total = 0, total  # members fitted, of how many
-        self.of_net = isinstance(model, SetEstimator)
+        self.of_net = isinstance(model, NetEstimator)
         if self.of_net:
             self.plain = _plain(model)
             known = getattr(model, "categories_", None)  # a control is not fitted
-            self.plain._categories = self.plain._categories_of(sets) if known is None else known
-            self.standardise = self.plain._standardizer(sets, None)
+            self.categories = categories_of(self.plain, sets) if known is None else known
+            self.standardise = standardizer_of(self.plain, sets, None, self.categories)
 
     def __call__(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
         """Return a model for each row of targets (r, objects) and counts (r, n)."""
@@ -461,7 +471,7 @@ class _Refit:
 
     def _nets(self, targets: Floats, counts: NDArray[np.int64], seeds: NDArray[np.int64]) -> list[Any]:
         run = self.run(targets, counts, seeds)
-        for _ in run.go():
+        for _ in run.run():
             part = run.step / run.plan.steps
             self.tell(round(1000 * (self.done + part * len(seeds))), 1000 * self.total)
         return [self._fitted(scorer) for scorer in run.fitted()]
@@ -469,13 +479,21 @@ class _Refit:
     def run(self, targets: Floats, counts: NDArray[np.int64], seeds: NDArray[np.int64]) -> "_ResampledRun":
         """Lay out a run of nets, one for each row."""
         device = find_device(self.plain.device)
-        net = self.plain.net
-        scorers = [self.plain._build(net, self.standardise, int(seed)) for seed in seeds]  # type: ignore[arg-type]
+        net = check_net(self.plain.net)
+        scorers = [
+            build_scorer(self.plain, net, self.standardise, self.categories, int(seed)) for seed in seeds
+        ]
         data, everything = _laid_out(self.plain, self.standardise(self.sets), device)
-        plan = self.plain._plan(data, int(seeds[0]), scorers[0])
+        plan = plan_of(self.plain, data, int(seeds[0]), scorers[0])
         judge = _Judges(self.plain.task, self.sets, targets, counts == 0, everything)
         return _ResampledRun(
-            scorers, self.plain._loss(), data, plan, targets, counts, judge if self.plain.validation else None
+            scorers,
+            self.plain.task.find_loss(self.plain.loss),
+            data,
+            plan,
+            targets,
+            counts,
+            judge if self.plain.validation else None,
         )
 
     def _fitted(self, scorer: Scorer) -> Any:
@@ -484,14 +502,14 @@ class _Refit:
         return one
 
 
-def _laid_out(plain: SetEstimator, sets: Sets, device: torch.device) -> tuple[Resident, Resident]:
+def _laid_out(plain: NetEstimator, sets: Sets, device: torch.device) -> tuple[Resident, Resident]:
     """Return what is trained on, and the same sets whole.
 
     Every member has targets and weights of its own. What a batch holds in their place is where to find them: the row
     of each object, and the number of each set.
     """
     rows = sets.with_targets(np.arange(len(sets.objects), dtype=np.float64))
-    data = plain._resident(rows, device, np.arange(len(sets)))
+    data = resident_of(plain, rows, device, np.arange(len(sets)))
     return data, Resident(rows, device)
 
 
@@ -531,8 +549,8 @@ def _each_packed(stack: Stack, data: Resident) -> Tensor:
     order = np.argsort(data.sizes, kind="stable")  # so that there is little padding
     for begin in range(0, len(order), step):
         batch = data.batch(torch.from_numpy(order[begin : begin + step]).to(data.home))
-        rows = batch.targets[batch.there].long()  # type: ignore[index]
-        result[:, rows] = stack.each(batch.objects, batch.mask).float()[:, batch.there]
+        rows = batch.targets[batch.present].long()  # type: ignore[index]
+        result[:, rows] = stack.each(batch.objects, batch.mask).float()[:, batch.present]
     return result
 
 
@@ -554,7 +572,7 @@ class _ResampledRun(Run):
         judges: _Judges | None,
     ) -> None:
         self.members = len(scorers)
-        super().__init__(Stack(scorers).to(data.device), loss, data, plan, None)
+        super().__init__(Stack(scorers).to(data.device), loss, data, plan, widen=self.widen)
         self.own_targets = torch.from_numpy(np.asarray(targets, dtype=np.float32)).to(
             data.device
         )  # (r, objects)
@@ -565,17 +583,14 @@ class _ResampledRun(Run):
         self.kept: list[dict[str, Tensor] | None] = [None] * self.members
         self.waited = [0] * self.members
 
-    def work(self, batch: Batch) -> Tensor:
-        """Let every member learn from the batch, with its own targets and weights."""
-        rows = torch.where(batch.there, batch.targets, 0.0).long()  # type: ignore[arg-type]
-        targets = torch.where(batch.there, self.own_targets[:, rows], torch.nan).flatten(0, 1)
+    def widen(self, batch: Batch) -> Batch:
+        """Give every member its own targets and weights."""
+        rows = torch.where(batch.present, batch.targets, 0.0).long()  # type: ignore[arg-type]
+        targets = torch.where(batch.present, self.own_targets[:, rows], torch.nan).flatten(0, 1)
         weights = self.own_weights[:, batch.weights.long()].flatten()  # type: ignore[union-attr]
         wide = Batch(batch.objects, batch.mask, targets, weights)
-        wide.there = batch.there.repeat(self.members, 1)
-        return super().work(wide)
-
-    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
-        return self.scorer.each(objects, mask).flatten(0, 1)  # type: ignore[operator,no-any-return]
+        wide.present = batch.present.repeat(self.members, 1)
+        return wide
 
     @property
     def finished(self) -> bool:
@@ -583,11 +598,10 @@ class _ResampledRun(Run):
         return patience is not None and all(waited >= patience for waited in self.waited)
 
     def record(self) -> None:
-        self.loss_sum.zero_()
-        self.loss_count = 0
+        self.forget_losses()
         if self.judges is None:
             return
-        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
+        stack: Stack = self.update.learnt  # type: ignore[assignment]
         for i, score in enumerate(self.judges(stack)):
             best = self.bests[i]
             done = self.plan.patience is not None and self.waited[i] >= self.plan.patience
@@ -599,8 +613,8 @@ class _ResampledRun(Run):
 
     def fitted(self) -> list[Scorer]:
         """Return each member with its best weights; with its last ones where it had nothing to be judged by."""
-        self.scorer.draw_from(None)
-        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
+        self.update.scorer.draw_from(None)
+        stack: Stack = self.update.learnt  # type: ignore[assignment]
         found = []
         for i in range(self.members):
             one = stack.scorer(i)

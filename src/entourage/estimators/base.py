@@ -13,7 +13,7 @@ from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
-from entourage.tasks import Ranking
+from entourage.tasks import Choice, Ranking, Task
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 
 __all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "without_each"]
@@ -34,13 +34,17 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     ``table_``, what its columns are, and ``feature_names_in_``.
     """
 
-    task: Any = Ranking
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
     _level_codes = (
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
+
+    @property
+    def task(self) -> Task:
+        """What a target means, what is done with scores, and how the result is judged."""
+        return Ranking()
 
     @abstractmethod
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
@@ -201,6 +205,11 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
 class OneChoicePredictor(SetPredictor):
     """What everything that chooses one object of a set can do."""
+
+    @property
+    def task(self) -> Choice:
+        """What a target means, what is done with scores, and how the result is judged."""
+        return Choice()
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
         """Return the place of the most probable object of each set; -1 where nothing is chosen.

@@ -6,14 +6,14 @@ import numpy as np
 
 from entourage.errors import DataError
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.ranker import SetEstimator
+from entourage.estimators.net_estimator import NetEstimator
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 from entourage.tasks.ranking_metrics import METRICS
 
 __all__ = ["evaluate_table"]
 
 
-def evaluate_table(model: SetEstimator, frame: Any) -> dict[str, Any]:
+def evaluate_table(model: NetEstimator, frame: Any) -> dict[str, Any]:
     """Evaluate a model on a table with its target: all metrics, and the ranking accuracy by set size."""
     encoder = encoder_of(model)
     if encoder.target is None:

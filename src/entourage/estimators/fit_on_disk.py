@@ -5,7 +5,7 @@ from typing import Any
 
 from entourage.data.memory_mapped import fit_encoder, write_sets
 from entourage.data.sets import Sets
-from entourage.estimators.ranker import SetEstimator
+from entourage.estimators.net_estimator import NetEstimator
 
 __all__ = ["fit_on_disk"]
 
@@ -13,7 +13,7 @@ __all__ = ["fit_on_disk"]
 def fit_on_disk(
     path: Any,
     folder: Any,
-    model: SetEstimator,
+    model: NetEstimator,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
     **roles: Any,
 ) -> Sets:

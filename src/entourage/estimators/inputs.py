@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entourage.data.encoder import (
-    PackedTable,
-    TableColumns,
-    TableEncoder,
-    arrow_table,
-    groups_of,
-    warn_of_oddities,
-    weights_of,
-)
+from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.frames import arrow_table
+from entourage.data.grouping import PackedTable, groups_of, weights_of
 from entourage.data.sets import AnySets, Sets, is_frame
+from entourage.data.table_warnings import warn_of_oddities
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
+from entourage.tasks import Task
 
 __all__ = [
     "Given",
@@ -71,7 +67,7 @@ def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool =
 
 
 def training_sets(
-    task: Any,
+    task: Task,
     X: Any,
     y: Any = None,
     situation: Any = None,
@@ -143,7 +139,7 @@ def training_sets(
     return task.check(packed.sets), weights, groups
 
 
-def check_something_to_learn(task: Any, sets: Sets) -> None:
+def check_something_to_learn(task: Task, sets: Sets) -> None:
     """See that some set tells the task anything."""
     if sets.sizes.max() == 1 and not getattr(task, "outside", False):
         raise DataError(
@@ -155,7 +151,7 @@ def check_something_to_learn(task: Any, sets: Sets) -> None:
 
 
 def _read(
-    task: Any, frame: Any, situation: Any, columns: dict[str, Any], codes: bool, encoder: TableEncoder | None
+    task: Task, frame: Any, situation: Any, columns: dict[str, Any], codes: bool, encoder: TableEncoder | None
 ) -> PackedTable:
     if encoder is None:
         lacking = [name for name in ("set_id", "target") if columns.get(name) is None]

@@ -1,25 +1,87 @@
-"""What a model file keeps of a fitted model."""
+"""Model files: what is written of a fitted model, and how it is made again.
 
-import functools
+Nothing in a file is code, so opening a stranger's file runs nothing (:mod:`entourage.training.tensor_file`). What it
+says is checked before it is used: every value must fit the annotation of the parameter it is for, and a net is first
+built without its numbers, on torch's "meta" device, whose shapes must be those of the weights in the file. Only then
+is memory taken: about as much as the file has bytes, whatever sizes it speaks of.
+"""
+
+import math
+import os
 import platform
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from entourage.errors import ModelFileError
-from entourage.nets import NETS, Scorer
+from entourage.data.columns import Column
+from entourage.data.encoder import TARGET_KINDS, TableEncoder
+from entourage.errors import ModelFileError, check_choice
+from entourage.estimators.plugins import model_class, model_names
+from entourage.nets import NETS, Net, Scorer
+from entourage.nets.embeddings import build_with_categories
 from entourage.nets.ensemble import Stack
-from entourage.tasks.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES, Loss
+from entourage.tasks.losses import loss_name
+from entourage.training import tensor_file
+from entourage.training.file_checks import (
+    check_history,
+    check_optimizer,
+    check_versions,
+    check_weights,
+    fits,
+    forms_of,
+    need,
+    params_of,
+    refusing,
+    take,
+)
+from entourage.training.loop import Outcome
+from entourage.training.standardizer import Standardizer
 
-__all__ = ["describe", "describe_attributes", "loss_identity", "members_of"]
+if TYPE_CHECKING:
+    from entourage.estimators.net_estimator import NetEstimator
+
+__all__ = ["check_table", "load", "members_of", "net_estimator_from", "save_attributes", "save_net_estimator"]
+
+MOST_UNUSED = 1_000_000  # a size of a net may exceed its weights where it plays no part: a width, at depth 0
+CALLS_A_WEIGHT = 40  # of torch, to build a net, at most; nets need ten
+NEVER_FROM_A_FILE = ("checkpoint", "device")  # a stranger's path, and a machine that is not this one
 
 
-def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted model that ``model.save(path)`` wrote.
+
+    A file that is damaged, cut short, foreign or of another format is an error that says so, and so is one whose
+    content is not what a model has: see :mod:`entourage.estimators.model_file`. No path is taken from a file, and no
+    device: a loaded model has ``checkpoint=None`` and ``device="auto"``.
+    """
+    content, tensors = tensor_file.read(path, "model")
+    with refusing(path):
+        check_versions(content)
+        name = check_choice("estimator", take(content, "estimator", str), model_names())
+        return model_class(name)._from_file(content, tensors)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def save_net_estimator(model: "NetEstimator", path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator of a net."""
+    tensor_file.write(path, "model", *_describe(model))
+
+
+def save_attributes(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model whose attributes are numbers, names and arrays."""
+    tensor_file.write(path, "model", *_describe_attributes(model))
+
+
+def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to make a fitted estimator again: what is JSON, and the tensors."""
     net = model.net_
     names = {kind: name for name, kind in NETS.items()}
@@ -29,17 +91,15 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{type(net).__name__}. Pickle the estimator instead."
         )
     params = model.get_params(deep=False)
-    params["loss"] = _loss_name(model.loss, model.task.losses)
+    params["loss"] = loss_name(model.loss, model.task.losses)
     if params["loss"] is None:
         warnings.warn(
             "A model file holds no code: the loss is left out. To train the loaded model further, give "
             "it again with set_params(loss=...).",
-            stacklevel=3,
+            stacklevel=4,
         )
-    del (
-        params["checkpoint"],
-        params["device"],
-    )  # of this machine: never read from a file, so never told to others
+    for name in NEVER_FROM_A_FILE:
+        del params[name]
     params["random_state"] = model._seed
     params["members"] = members_of(model.scorer_)
     del params["net"]
@@ -67,7 +127,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return content, tensors
 
 
-def describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to make a model again whose attributes are numbers, names and arrays."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
@@ -96,22 +156,6 @@ def members_of(scorer: Scorer) -> int:
     return scorer.members if isinstance(scorer, Stack) else 1
 
 
-def _loss_name(loss: str | Loss, among: dict[str, Loss]) -> str | None:
-    if isinstance(loss, str):
-        return loss
-    return next((name for name, known in among.items() if known is loss), None)
-
-
-def loss_identity(loss: Any) -> str:
-    """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
-    if isinstance(loss, functools.partial):
-        return f"{loss_identity(loss.func)}({loss.args}, {loss.keywords})"
-    everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
-    name = str(_loss_name(loss, everything) or getattr(loss, "__qualname__", type(loss).__qualname__))
-    code = getattr(loss, "__code__", None)
-    return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
-
-
 def _versions() -> dict[str, str]:
     found = {name: _version(name) for name in ("entourage", "torch", "numpy")}
     return found | {"python": platform.python_version()}
@@ -122,3 +166,201 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # run from a checkout that is not installed
         return "unknown"
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def net_estimator_from(
+    kind: type["NetEstimator"], content: dict[str, Any], tensors: dict[str, Tensor]
+) -> "NetEstimator":
+    """Make an estimator of a net again, if all that the file says of it can be."""
+    kept = _unpack(kind, content, tensors)
+    model = kind(kept.net, **kept.params)
+    if model.loss is not None:
+        check_choice("loss", model.loss, model.task.losses)
+    check_choice("precision", model.precision, ["float32", "bfloat16"])
+    outcome = Outcome(
+        weights=kept.weights,
+        optimizer=kept.optimizer,
+        history=kept.history,
+        best_score=kept.best_score,
+        steps=kept.steps,
+        interrupted=kept.interrupted,
+    )
+    model.keep(
+        kept.net,
+        kept.scorer,
+        kept.standardise,
+        kept.categories,
+        outcome,
+        seed=kept.seed,
+        partial_fits=kept.partial_fits,
+    )
+    model.table_ = kept.table
+    if kept.threshold is not None and hasattr(model, "threshold"):
+        model.threshold_ = kept.threshold
+    return model
+
+
+@dataclass
+class _Kept:
+    """What a file keeps of a fitted estimator, all of it checked."""
+
+    params: dict[str, Any]
+    net: Net
+    scorer: Scorer  # of the right form; the weights are yet to be loaded
+    standardise: Standardizer
+    categories: list[tuple[int, int]]
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    history: list[dict[str, Any]]
+    best_score: float | None
+    steps: int
+    interrupted: bool
+    seed: int
+    partial_fits: int
+    threshold: float | None
+    table: dict[str, Any] | None
+
+
+def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
+    """Check all that a file says of an estimator, and build its net."""
+    groups: dict[str, dict[str, Tensor]] = {"net": {}, "optimizer": {}, "mean": {}, "scale": {}}
+    for name, value in tensors.items():
+        group, _, rest = name.partition(".")
+        need(group in groups, f"it holds numbers of which nothing is known: {name[:100]}.")
+        groups[group][rest] = value
+    params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
+    need("net" not in params, "a net is among the parameters.")
+    fitted: Any = content.get("fitted")
+    seed = take(fitted, "seed", int, least=0)
+    standardise = _standardizer(groups["mean"], groups["scale"])
+    own = take({"categories": None} | fitted, "categories", list[tuple[int, int]] | None)
+    given = params.get("categories")  # None where the table says it; earlier files have them here alone
+    need(own is None or given is None or own == given, "its categories are not those of its parameters.")
+    categories = _categories(given if own is None else own, standardise.n_features[0])
+    net = _net(content.get("net"), groups["net"])
+    members = take({"members": 1} | params, "members", int, least=1)
+    outline = _outline(net, sum(standardise.n_features), categories, len(groups["net"]))
+    check_weights(groups["net"], forms_of(outline.state_dict(), members))
+    shapes = [tuple(p.shape) if members == 1 else (members, *p.shape) for p in _in_order(outline)]
+    optimizer = _optimizer_of(groups["optimizer"], shapes, str(params.get("optimizer", "adamw")))
+    generator = torch.Generator("cpu").manual_seed(seed)
+    one = build_with_categories(net, sum(standardise.n_features), categories, generator)
+    return _Kept(
+        params=params,
+        net=net,
+        scorer=one if members == 1 else Stack.of_weights(one, groups["net"]),
+        standardise=standardise,
+        categories=categories,
+        weights=groups["net"],
+        optimizer=optimizer,
+        history=check_history(fitted),
+        best_score=take(fitted, "best_score", float | None),
+        steps=take(fitted, "steps", int, least=0),
+        interrupted=take(fitted, "interrupted", bool),
+        seed=seed,
+        partial_fits=take(fitted, "partial_fits", int, least=0),
+        threshold=take({"threshold": None} | fitted, "threshold", float | None),
+        table=check_table(content.get("table"), standardise.n_features),
+    )
+
+
+def _net(section: Any, weights: dict[str, Tensor]) -> Net:
+    """Return the net, none of whose sizes is beyond what the weights can be for."""
+    kind = NETS[check_choice("net", take(section, "name", str), NETS)]
+    params = params_of(kind, section.get("params"))
+    most = max(MOST_UNUSED, sum(value.numel() for value in weights.values()))
+    for name, value in params.items():
+        small = name == "max_subcontexts" or not isinstance(value, int) or value <= most
+        need(small, f"{name}={value} is more than {kind.__name__} can have with the weights that are there.")
+    return kind(**params)
+
+
+class _WithoutNumbers(TorchFunctionMode):
+    """Puts every tensor that is made on the meta device, and stops after ``most`` calls of torch."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left = most
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.left -= 1
+        need(self.left > 0, "its net has more layers than there are weights.")
+        moved = {name: "meta" if name == "device" else value for name, value in (kwargs or {}).items()}
+        return func(*args, **moved)
+
+
+def _outline(net: Net, n_features: int, categories: list[tuple[int, int]], count: int) -> Scorer:
+    """Build a net of ``count`` tensors without taking memory for any."""
+    gradients = torch.set_grad_enabled(
+        torch.is_grad_enabled()
+    )  # set back even if building stops while they are off
+    with gradients, torch.device("meta"), _WithoutNumbers(CALLS_A_WEIGHT * (count + 10)):
+        return build_with_categories(net, n_features, categories, torch.Generator("cpu"))
+
+
+def _in_order(scorer: Scorer) -> list[Tensor]:
+    """Return the parameters of one net as its optimiser counts them: see `Plan.make_optimizer`."""
+    return sorted(scorer.parameters(), key=lambda p: p.ndim <= 1)
+
+
+def _standardizer(means: dict[str, Tensor], scales: dict[str, Tensor]) -> Standardizer:
+    parts = [str(i) for i in range(len(means))]
+    right = len(parts) in (1, 2) and set(means) == set(scales) == set(parts)
+    need(right, "means and scales of the features are missing, or too many.")
+    for part in parts:
+        mean, scale = means[part], scales[part]
+        right = mean.dtype == scale.dtype == torch.float64 and mean.ndim == 1 and mean.shape == scale.shape
+        need(right, "means and scales of the features need one float64 a feature.")
+        need(
+            bool(mean.isfinite().all() and (scale > 0).all()),
+            "means of features must be finite, and scales above 0.",
+        )
+    need(len(means["0"]) > 0, "objects have no features.")
+    return Standardizer(*(tuple(group[part].numpy() for part in parts) for group in (means, scales)))
+
+
+def _categories(given: list[list[int]] | None, n_features: int) -> list[tuple[int, int]]:
+    categories = [(place, levels) for place, levels in given or ()]
+    places = {place for place, _ in categories}
+    right = len(places) == len(categories) and all(0 <= place < n_features for place in places)
+    need(right, "categories are at places where objects have no feature, or twice at one.")
+    return categories
+
+
+def _optimizer_of(
+    found: dict[str, Tensor], shapes: list[tuple[int, ...]], optimizer: str
+) -> dict[str, Tensor]:
+    """Return the state of the optimiser; nothing where it is that of another one than is set now."""
+    kinds = check_optimizer(found, shapes)
+    return found if kinds <= {optimizer} else {}
+
+
+def check_table(table: Any, n_features: tuple[int, int]) -> dict[str, Any] | None:
+    """Return what turns tables into sets, if it gives as many features as the model has; None where there is none."""
+    if table is None:
+        return None
+    need(fits(table, TableEncoder), "'table' is not what turns a table into sets.")
+    known = {field.name for field in fields(Column)}
+    columns = [
+        {name: value for name, value in column.items() if name in known} for column in table["columns"]
+    ]
+    encoder = TableEncoder.from_json(table | {"columns": columns})
+    check_choice("target_kind", encoder.target_kind, TARGET_KINDS)
+    for column in encoder.columns:
+        check_choice("the kind of a column", column.kind, ["number", "flag", "category", "code"])
+        check_choice("the role of a column", column.role, ["object", "situation"])
+        need(math.isfinite(column.fill), "what stands for a missing number is infinite.")
+    widths = tuple(
+        sum(column.width for column in encoder.columns if column.role == role)
+        for role in ("object", "situation")
+    )
+    need(
+        widths == tuple(n_features),
+        f"'table' gives {widths} features, and the model has {tuple(n_features)}.",
+    )
+    return {**table, "columns": columns}

@@ -1,152 +1,56 @@
 """What all estimators share: scikit-learn citizens that join a net, a task and the training loop."""
 
 import copy
-import hashlib
 import os
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from torch import Tensor
 
 from entourage.data.encoder import TableColumns
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import encoder_of, given_sets
-from entourage.estimators.model_file import describe, loss_identity, members_of
-from entourage.estimators.plugins import provided
-from entourage.nets import FATE, FETA, Net, Scorer, SetAttention
-from entourage.nets.embeddings import build_with_categories
-from entourage.nets.ensemble import Stack
-from entourage.tasks import Ranking
-from entourage.tasks.evaluate import metric_of_sets
-from entourage.tasks.losses import Loss, find_loss
-from entourage.training import tensor_file as model_file
-from entourage.training.batches import (
-    Resident,
-    SubsetResident,
-    autocast,
-    find_device,
-    predict_packed,
-    progress_bar,
+from entourage.estimators.large_sets import warn_of_large_sets
+from entourage.estimators.model_file import members_of, net_estimator_from, save_net_estimator
+from entourage.estimators.plugins import automatic
+from entourage.estimators.setup import (
+    Categories,
+    Start,
+    build_scorer,
+    categories_of,
+    check_net,
+    draw_seed,
+    fingerprint_of,
+    one_pass_plan,
+    prepare,
+    resident_of,
+    scoring_precision,
+    standardizer_of,
 )
-from entourage.training.loop import Judge, Outcome, checkpoint_file, score_not_chosen_by, train
-from entourage.training.model_check import read_seed
-from entourage.training.plan import Plan
+from entourage.nets import Net, Scorer
+from entourage.nets.ensemble import Stack
+from entourage.tasks.losses import Loss
+from entourage.training.batches import Resident, predict_packed
+from entourage.training.device import autocast, find_device
+from entourage.training.held_out import HeldOutEvaluation, score_not_chosen_by
+from entourage.training.loop import Outcome, train
+from entourage.training.progress import progress_bar
 from entourage.training.standardizer import Standardizer
 
-__all__ = ["SetEstimator"]
-
-MOST_TO_HOLD_OUT = 20_000  # of sets on disk
-FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
-LARGE_SET = 20_000  # objects, from which on looking at all pairs takes so long that it is said beforehand
-COMPILE_FROM = 80_000  # steps; on an H200 compiling takes 16 s at first and saves 0.2 ms of a step of FATE
+__all__ = ["NetEstimator"]
 
 
-class SetEstimator(SetPredictor):
-    """What all estimators share; they differ by their task.
-
-    Parameters
-    ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
-        By default ``FATE()``. "auto" tries the family (:mod:`entourage.selection.auto`) on a held-out fifth of the
-        sets and takes the best.
-    loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
-        See :mod:`entourage.losses`.
-    optimizer : {"adamw", "sgd"}
-        "sgd" has Nesterov momentum, as in the paper.
-    learning_rate : float
-        After the warm-up.
-    momentum : float
-        Of "sgd".
-    schedule : {"cosine", "constant"}
-        How the learning rate goes on after the warm-up: down to 0, or as it is.
-    warmup : float
-        The share of the steps in which the learning rate rises to its value.
-    weight_decay : float
-        Shrinks weight matrices a little in each step (decoupled from the gradient with "adamw").
-    l1, l2 : float
-        Penalties on the weight matrices, added to the loss.
-    steps : int
-        How many batches to train on, unless ``epochs`` says otherwise.
-    epochs : float, optional
-        How often to go through the training data, instead of ``steps``.
-    batch_size : int
-        Sets in a batch. Batches of large sets are smaller: at most 131,072 objects.
-    subset_size : int or (int, int), optional
-        Learn from sub-sets of so many objects, drawn afresh for every batch, instead of whole sets: for sets of
-        thousands. A pair is the smallest and the largest size, of which each batch draws one: for a model that
-        will meet sets of many sizes. Held-out sets are judged whole, and predictions are always of whole sets.
-    subsets_per_set : int
-        How many sub-sets to draw from each set in an epoch.
-    clip : float, optional
-        The largest norm of a gradient.
-    ema : float, optional
-        The decay of an exponential average of the weights, which is then used instead of the last
-        weights; None for no average.
-    validation : float
-        The share of the sets held out to choose the best weights and to stop early, by their weights where there
-        are such; 0 holds out none, and neither do fewer than 20 sets.
-    evaluate_every : int, optional
-        Steps between two looks at the held-out sets, and between checkpoints; by default a fortieth of
-        all steps, and at an eighth, a quarter and half of that: few sets are soon learnt by heart.
-    patience : int, optional
-        Stop after so many looks without a better score.
-    standardize : bool
-        Whether features are brought to mean 0 and variance 1, by the training data. A feature that doesn't vary in
-        them is left out, either way: nothing is known of what it does.
-    members : int
-        How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
-        uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
-    budget : float
-        With "auto": the seconds after which no other net is tried.
-    categories : list of (place, levels), optional
-        Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
-        a code outside, such as 0, is a level that was never seen. By default those that a table has.
-    device : str
-        "cpu", "cuda", ...; "auto" is the GPU where there is one.
-    precision : {"float32", "bfloat16"}
-        "bfloat16" computes the net in mixed precision, in training and, on a GPU, in scoring.
-    compile : bool or "auto"
-        Whether ``torch.compile`` makes the training step, which takes from 5 to 30 seconds before the first one.
-        "auto" does so on a GPU where there are so many steps that it pays, from 80,000 on. Only for nets without
-        dropout, on sets of one size.
-    checkpoint : path, optional
-        A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
-        same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
-    on_interrupt : {"raise", "keep"}
-        What Ctrl-C does to `fit`: "raise" leaves the model unfitted, "keep" ends the training there, keeps the best
-        weights so far and warns.
-    verbose : bool
-        Whether to show a progress bar, while training and while scoring.
-    random_state : int, numpy Generator or RandomState, or None
-        The same seed gives the same model: to the bit on one CPU.
-
-    Attributes
-    ----------
-    scorer_ : the fitted module
-    net_ : the net it was built from
-    tried_ : with "auto", what each net was worth
-    history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
-        scores of two halves of them
-    best_score_ : the best score on the held-out sets, None where none were held out. It chose the weights, so it is
-        too high, the more so the fewer sets there are
-    held_out_score_ : a score that didn't choose: each half of the held-out sets at the step that was best for the
-        other half. None where none were held out
-    n_features_in_, n_situation_features_in_ : how many features were seen
-    feature_names_in_ : the columns that were learnt from, where it was a table
-    n_steps_ : how many steps were trained
-    interrupted_ : whether training was interrupted by Ctrl-C
-    table_ : what turns tables into sets, where the model was fitted to a table; else None
-    """
+class NetEstimator(SetPredictor):
+    """What all estimators of a net share; they differ by their task. See :class:`entourage.Ranker`."""
 
     _level_codes = True
+    tried_: list[Any]
 
     def __init__(
         self,
@@ -249,99 +153,45 @@ class SetEstimator(SetPredictor):
         missing : list of str
             Of a frame: texts that stand for a missing value, such as "---".
         """
-        start = self._prepare(X, y, situation, sample_weight, table)
-        judge = start.judge
-
-        def told(scorer: Scorer) -> float:
-            score: float = judge(scorer)  # type: ignore[misc]
-            on_evaluation(score)  # type: ignore[misc]
-            return score
-
+        start = self.prepare(X, y, situation, sample_weight, table)
+        evaluate: Callable[[Scorer], float] | None = start.evaluation
+        if start.evaluation is not None and on_evaluation is not None:
+            evaluate = _told(start.evaluation, on_evaluation)
         outcome = train(
             start.scorer,
-            self._loss(),
+            self.task.find_loss(self.loss),
             start.data,
             start.plan,
-            evaluate=judge if judge is None or on_evaluation is None else told,
+            evaluate=evaluate,
             checkpoint=self.checkpoint,
-            fingerprint="" if self.checkpoint is None else self._fingerprint(start.sets, start.weights),
+            fingerprint="" if self.checkpoint is None else fingerprint_of(self, start),
             progress=self.verbose,
         )
-        return self._finish(start, outcome)
+        return self.finish(start, outcome)
 
-    def _prepare(
+    def prepare(
         self, X: Any, y: Any, situation: Any, sample_weight: Any, table: TableColumns | None = None
-    ) -> "_Start":
+    ) -> Start:
         """Check everything and lay out what training needs."""
         check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
         sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
         check_number("validation", self.validation, least=0, below=1)
-        self._categories = self._categories_of(sets)
-        seed = self._draw_seed(self.checkpoint)
-        standardise = self._standardizer(sets, weights)
-        net = self._find_net(sets, weights, seed)
-        scorer = self._build(net, standardise, seed)
-        training, held_out = self._hold_out(sets, seed)
-        device = find_device(self.device)
-        own = None if weights is None else weights[training]
-        learnt = self.task.in_single_precision(sets)
-        if sets.on_disk:
-            situated = standardise.situations(learnt)
-            data = self._resident(situated, device, own, only=training, on_batch=standardise.on_batch)
-        else:
-            data = self._resident(standardise(learnt[training]), device, own)
-        plan = self._plan(data, seed, scorer)
-        self._say_how_long(net, scorer.to(device), sets, device, plan.steps)
-        return _Start(
-            sets=sets,
-            weights=weights,
-            standardise=standardise,
-            net=net,
-            scorer=scorer,
-            data=data,
-            plan=plan,
-            judge=None
-            if held_out is None
-            else self._judge(sets, held_out, standardise, weights, device, seed),
-            held_out=held_out,
-        )
+        seed = draw_seed(self.random_state, self.checkpoint)
+        return prepare(self, self._find_net(sets, weights, seed), sets, weights, seed)
 
-    def _say_how_long(
-        self, net: Net, scorer: Scorer, sets: Sets, device: torch.device, steps: int = 0
-    ) -> None:
-        """Warn of how long all pairs of large sets take, by timing a smaller one; with ``steps``, to train."""
-        largest, timed = int(sets.sizes.max()), 1000
-        if largest < LARGE_SET or not isinstance(net, FETA | SetAttention) or getattr(net, "points", None):
-            return
-        if steps and self.subset_size is not None:
-            return
-        objects = torch.zeros(1, timed, sets.n_features + sets.n_situation_features, device=device)
-        with torch.no_grad():
-            scorer.eval()(objects).sum().item()  # .item() waits for the device
-            begin = time.perf_counter()
-            scorer(objects).sum().item()
-        seconds = time.perf_counter() - begin
-        share = (largest / timed) ** 2 if steps else float(np.square(sets.sizes / timed).sum())
-        work = (
-            3 * steps * seconds * share if steps else seconds * share
-        )  # backwards costs twice as much again
-        what = f"Training for {steps:,} steps" if steps else "Scoring"
-        way_out = (
-            "SetAttention(points=32) looks at 32 summaries of the set instead of all pairs, in time that grows with "
-            "the number of objects and not with its square; so does FATE()."
-        )
-        if steps:
-            way_out += " Or learn from sub-sets: subset_size=100."
-        warnings.warn(
-            f"{type(net).__name__} looks at every pair of a set, and the largest here has {largest:,} objects, "
-            f"{largest**2:,} pairs. {what} will take about {in_words(work)}. {way_out}",
-            stacklevel=4,
-        )
-
-    def _finish(self, start: "_Start", outcome: Outcome) -> Self:
+    def finish(self, start: Start, outcome: Outcome) -> Self:
+        """Keep what training left behind; say so where it was interrupted."""
         if outcome.interrupted and self.on_interrupt == "raise":
             raise KeyboardInterrupt
-        self._keep(start.net, start.scorer, start.standardise, outcome, seed=start.plan.seed, partial_fits=0)
+        self.keep(
+            start.net,
+            start.scorer,
+            start.standardise,
+            start.categories,
+            outcome,
+            seed=start.plan.seed,
+            partial_fits=0,
+        )
         self._learnt_from(start.sets)
         if outcome.interrupted:
             best = outcome.best_score is not None
@@ -374,36 +224,27 @@ class SetEstimator(SetPredictor):
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
-            self._categories = self.categories_
-            net, seed, count, standardise = self.net_, self._seed, self._partial_fits, self._standardise
+            categories, net, standardise = self.categories_, self.net_, self._standardise
+            seed, count = self._seed, self._partial_fits
             state = self._optimizer_state if self._optimizer_kind == self.optimizer else None
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
-            seed, count, state = self._draw_seed(), 0, None
-            self._categories = self._categories_of(sets)
-            standardise = self._standardizer(sets, weights, ignore_constant=False)  # more may come
+            seed, count, state = draw_seed(self.random_state), 0, None
+            categories = categories_of(self, sets)
+            standardise = standardizer_of(
+                self, sets, weights, categories, ignore_constant=False
+            )  # more may come
             if isinstance(self.net, str):
                 raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
             net = self._find_net(sets, weights, seed)
-            scorer = self._build(net, standardise, seed)
+            scorer = build_scorer(self, net, standardise, categories, seed)
         device = find_device(self.device)
-        resident = self._resident(standardise(self.task.in_single_precision(sets)), device, weights)
-        check_number("batch_size", self.batch_size, least=1, whole=True)
-        plan = Plan(
-            **self._common_plan(),
-            steps=resident.n_batches(self.batch_size),
-            evaluate_every=resident.n_batches(self.batch_size),
-            schedule="constant",
-            warmup=0.0,
-            ema=None,
-            patience=None,
-            seed=int(np.random.default_rng([seed, count]).integers(2**62)),
-        )
+        resident = resident_of(self, standardise(self.task.in_single_precision(sets)), device, weights)
         outcome = train(
             scorer.to(device),
-            self._loss(),
+            self.task.find_loss(self.loss),
             resident,
-            plan,
+            one_pass_plan(self, resident, seed, count),
             optimizer_state=state,
             progress=self.verbose,
         )
@@ -416,7 +257,7 @@ class SetEstimator(SetPredictor):
             ]
             outcome.steps += earlier
         first = not hasattr(self, "scorer_")
-        self._keep(net, scorer, standardise, outcome, seed=seed, partial_fits=count + 1)
+        self.keep(net, scorer, standardise, categories, outcome, seed=seed, partial_fits=count + 1)
         if first:
             self._learnt_from(sets)
         return self
@@ -430,213 +271,39 @@ class SetEstimator(SetPredictor):
                 "now. To go on, set them back; to start anew, call fit."
             )
 
-    def _draw_seed(self, checkpoint: str | os.PathLike[str] | None = None) -> int:
-        """Return the seed: the given one, that of the run found in ``checkpoint``, or one drawn."""
-        if self.random_state is None or isinstance(
-            self.random_state, np.random.Generator | np.random.RandomState
-        ):
-            if checkpoint is not None and checkpoint_file(checkpoint).exists():
-                return read_seed(checkpoint_file(checkpoint))
-            if isinstance(self.random_state, np.random.RandomState):
-                return int(self.random_state.randint(2**31))
-            return int(np.random.default_rng(self.random_state).integers(2**31))
-        check_number("random_state", self.random_state, least=0, most=2**32 - 1, whole=True)
-        return int(self.random_state)
-
     def _find_net(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
         """Return the net to build: the given one, or the best of the family."""
         if hasattr(self, "tried_"):
             del self.tried_
-        net: Any = FATE() if self.net is None else self.net
-        if isinstance(net, str) and net == "auto":
-            return self._choose(sets, weights, seed)
-        if not isinstance(net, Net):
-            hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
-            raise ParameterError(f'net needs a net such as FATE() or FETA(), or "auto"; got {net!r}{hint}')
-        return net
-
-    def _build(self, net: Net, standardise: Standardizer, seed: int) -> Scorer:
-        check_number("members", self.members, least=1, whole=True)
-        categories = [(place, levels) for place, levels in self._categories]  # JSON has lists for tuples
-        seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=self.members - 1)]
-        scorers = [
-            build_with_categories(
-                net, sum(standardise.n_features), categories, torch.Generator().manual_seed(int(own))
-            )
-            for own in seeds
-        ]
-        return scorers[0] if self.members == 1 else Stack(scorers)
-
-    def _choose(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
-        """Try the family, with these settings, and take the best."""
-        automatic = provided("automatic choice of a net")
-
+        if not (isinstance(self.net, str) and self.net == "auto"):
+            return check_net(self.net)
         if sets.on_disk or self.checkpoint is not None:
             what = (
                 "Sets on disk are too large to try each net" if sets.on_disk else "A checkpoint is of one net"
             )
             raise ParameterError(f'{what}: name one instead of "auto".')
+        auto = automatic()
 
-        def make(name: str) -> SetEstimator:
-            model: SetEstimator = clone(self).set_params(
-                net=clone(automatic.CANDIDATES[name]), random_state=seed
-            )
+        def make(name: str) -> NetEstimator:
+            model: NetEstimator = clone(self).set_params(net=clone(auto.CANDIDATES[name]), random_state=seed)
             return model
 
-        self.tried_ = automatic.choose_net(sets, make, seconds=self.budget, weights=weights)
-        best: Net = automatic.CANDIDATES[self.tried_[0].name]
+        self.tried_ = auto.choose_net(sets, make, seconds=self.budget, weights=weights)
+        best: Net = auto.CANDIDATES[self.tried_[0].name]
         return best
 
-    def _categories_of(self, sets: Sets) -> list[tuple[int, int]]:
-        """Which features are codes: as given, or as the table has them."""
-        if self.categories is not None:
-            found = [(place, levels) for place, levels in self.categories]
-        else:
-            found = [] if sets.encoder is None else list(sets.encoder.categories)
-        for place, _ in found:
-            check_number("the place of a category", place, least=0, below=sets.n_features, whole=True)
-        return found
-
-    def _standardizer(
-        self, sets: Sets, weights: NDArray[np.float64] | None, *, ignore_constant: bool = True
-    ) -> Standardizer:
-        places = [place for place, _ in self._categories]
-        return Standardizer.fit(
-            sets, self.standardize, leave=places, weights=weights, ignore_constant=ignore_constant
-        )
-
-    def _resident(self, *args: Any, **kwargs: Any) -> Resident:
-        """Lay out what to train on: whole sets, or sub-sets of them."""
-        if self.subset_size is None:
-            return Resident(*args, **kwargs)
-        if not isinstance(self.task, Ranking) and self.task is not Ranking:
-            raise ParameterError(
-                "subset_size is for rankings: a sub-set without the chosen object would say that nothing was chosen."
-            )
-        sizes = self.subset_size if isinstance(self.subset_size, Sequence) else [self.subset_size] * 2
-        if len(sizes) != 2:
-            raise ParameterError(
-                f"subset_size needs a number or a pair, smallest and largest; got {self.subset_size!r}."
-            )
-        low, high = sizes
-        check_number("subset_size", low, least=2, whole=True)
-        check_number("subset_size", high, least=low, whole=True)
-        check_number("subsets_per_set", self.subsets_per_set, least=1, whole=True)
-        return SubsetResident(
-            *args, **kwargs, subset_sizes=(int(low), int(high)), per_set=self.subsets_per_set
-        )
-
-    def _loss(self) -> Loss:
-        return find_loss(self.loss, self.task.losses)
-
-    def _hold_out(self, sets: Sets, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-        """Which sets to learn from, and which to judge by: only sets that have something to judge."""
-        telling = np.flatnonzero(self.task.informative(sets))
-        if not self.validation or len(telling) < FEWEST_TO_HOLD_OUT:
-            return np.arange(len(sets)), None
-        count = min(max(1, round(self.validation * len(sets))), len(telling) - 1)
-        count = min(count, MOST_TO_HOLD_OUT) if sets.on_disk else count  # these are read into memory
-        held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(telling)[:count])
-        return np.setdiff1d(np.arange(len(sets)), held_out), held_out
-
-    def _judge(
-        self,
-        sets: Sets,
-        held_out: NDArray[np.int64],
-        standardise: Standardizer,
-        weights: NDArray[np.float64] | None,
-        device: torch.device,
-        seed: int,
-    ) -> Judge:
-        """Judge by held-out sets, as much as each weighs."""
-        judged = sets[held_out]
-
-        def values(scores: NDArray[Any]) -> NDArray[np.float64]:
-            return metric_of_sets(self.task.criterion, judged, scores)
-
-        return Judge(
-            Resident(standardise(judged), device),
-            values,
-            self._scoring_precision(device),
-            weights=None if weights is None else weights[held_out],
-            seed=seed,
-        )
-
-    def _common_plan(self) -> dict[str, Any]:
-        names = ["batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "l1", "l2", "clip"]
-        return {name: getattr(self, name) for name in [*names, "precision"]}
-
-    def _plan(self, data: Resident, seed: int, scorer: Scorer) -> Plan:
-        check_number("batch_size", self.batch_size, least=1, whole=True)
-        steps = self.steps
-        if self.epochs is not None:
-            check_number("epochs", self.epochs, above=0)
-            steps = max(1, round(self.epochs * data.n_batches(self.batch_size)))
-        check_number("steps", steps, least=1, whole=True)
-        return Plan(
-            **self._common_plan(),
-            steps=steps,
-            evaluate_every=max(1, steps // 40) if self.evaluate_every is None else self.evaluate_every,
-            looks_early=self.evaluate_every is None,
-            schedule=self.schedule,
-            warmup=self.warmup,
-            ema=self.ema,
-            patience=self.patience,
-            compile=self._compiles(data, steps, scorer),
-            seed=seed,
-        )
-
-    def _compiles(self, data: Resident, steps: int, scorer: Scorer) -> bool:
-        can = (
-            scorer.stackable
-            and not scorer.drops_out
-            and data.uniform_size is not None
-            and self.subset_size is None
-        )
-        if self.compile == "auto":
-            return can and data.device.type == "cuda" and steps >= COMPILE_FROM
-        if not isinstance(self.compile, bool):
-            raise ParameterError(f'compile must be True, False or "auto"; got {self.compile!r}.')
-        if self.compile and not can:
-            raise ParameterError(
-                "compile=True is for nets without dropout, whose work depends on shapes alone, on whole sets of one "
-                'size. Leave it at "auto".'
-            )
-        return self.compile
-
-    def _scoring_precision(self, device: torch.device) -> str:
-        """In bfloat16 on a GPU only: elsewhere it saves nothing."""
-        return self.precision if device.type == "cuda" else "float32"
-
-    def _fingerprint(self, sets: Sets, weights: NDArray[Any] | None) -> str:
-        """Tell this run from any other: its data and everything that shapes it."""
-        digest = hashlib.sha256()
-        for array in (sets.objects, sets.offsets, sets.targets, sets.situation, weights):
-            content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
-            digest.update(content)
-        settings = [
-            type(self).__name__,
-            repr(self.net),
-            loss_identity(self._loss()),
-            self.validation,
-            self.standardize,
-            self._categories,
-            self.members,
-            self.subset_size,
-            self.subsets_per_set,
-        ]
-        return digest.hexdigest() + repr(settings)
-
-    def _keep(
+    def keep(
         self,
         net: Net,
         scorer: Scorer,
         standardise: Standardizer,
+        categories: Categories,
         outcome: Outcome,
         *,
         seed: int,
         partial_fits: int,
     ) -> None:
+        """Keep what training left behind."""
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
         self.net_ = clone(net)  # what scorer_ was built from
@@ -644,7 +311,7 @@ class SetEstimator(SetPredictor):
         self._optimizer_state = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
         self._optimizer_kind = self.optimizer
         self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
-        self.categories_ = self._categories  # only now: a fit that fails leaves a fitted model as it was
+        self.categories_ = categories
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.held_out_score_ = score_not_chosen_by(outcome.history)
@@ -658,12 +325,12 @@ class SetEstimator(SetPredictor):
 
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
         device = find_device(self.device)
-        self._say_how_long(self.net_, scorer.to(device), sets, device)
+        warn_of_large_sets(self.net_, scorer.to(device), sets, device)
         if sets.on_disk:
             data = Resident(self._standardise.situations(sets), device, on_batch=self._standardise.on_batch)
         else:
             data = Resident(self._standardise(sets), device)
-        narrow = autocast(device, self._scoring_precision(device))
+        narrow = autocast(device, scoring_precision(self.precision, device))
         with progress_bar("scoring", len(sets), self.verbose) as show, narrow:
             return predict_packed(scorer.to(device), data, show).cpu().numpy()
 
@@ -714,9 +381,13 @@ class SetEstimator(SetPredictor):
     # --- keeping --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`entourage.load` reads; see `entourage.training.tensor_file`."""
+        """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()
-        model_file.write(path, "model", *describe(self))
+        save_net_estimator(self, path)
+
+    @classmethod
+    def _from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
+        return net_estimator_from(cls, content, tensors)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -725,29 +396,12 @@ class SetEstimator(SetPredictor):
         return state
 
 
-def in_words(seconds: float) -> str:
-    """Say how long something takes, roughly.
+def _told(evaluate: HeldOutEvaluation, on_evaluation: Callable[[float], None]) -> Callable[[Scorer], float]:
+    """Tell somebody each score."""
 
-    Examples
-    --------
-    >>> in_words(3.2), in_words(250), in_words(9000)
-    ('3 seconds', '4 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} second{'s' * (round(seconds) > 1)}"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    def score_of(scorer: Scorer) -> float:
+        score = evaluate(scorer)
+        on_evaluation(score)
+        return score
 
-
-@dataclass
-class _Start:
-    """What training begins with."""
-
-    sets: Sets
-    weights: NDArray[Any] | None
-    standardise: Standardizer
-    net: Net
-    scorer: Scorer
-    data: Resident
-    plan: Plan
-    judge: Judge | None
-    held_out: NDArray[np.int64] | None  # which sets these are
+    return score_of

@@ -1,20 +1,35 @@
-"""What rooms above provide to estimators, by name, imported when first asked for.
+"""What estimators know of other files by name alone: imported when first asked for.
 
-An estimator can be told to find its net by itself, and a model file can hold a choice model. Both live in rooms that
-are built upon estimators, so estimators know them by name alone, and only here.
+A model file can hold any of these models, and an estimator can be told to find its net by itself. Some of that lives
+in rooms that are built upon estimators, so it is known here by name, and only here.
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-__all__ = ["provided"]
+__all__ = ["automatic", "model_class", "model_names"]
 
-_HOMES = {
-    "automatic choice of a net": "entourage.selection.auto",
-    "files of choice models": "entourage.choice.kept",
+_MODELS = {
+    "Ranker": "entourage.estimators.ranker",
+    "DiscreteChooser": "entourage.estimators.choosers",
+    "SubsetChooser": "entourage.estimators.choosers",
+    "MultinomialLogit": "entourage.choice.logit",
+    "NestedLogit": "entourage.choice.nested",
+    "MixedLogit": "entourage.choice.mixed",
+    "ContextualLogit": "entourage.choice.contextual",
 }
 
 
-def provided(what: str) -> ModuleType:
-    """Return the module that provides ``what``."""
-    return import_module(_HOMES[what])
+def model_names() -> list[str]:
+    """Return the names of all models that a file can hold."""
+    return list(_MODELS)
+
+
+def model_class(name: str) -> Any:
+    """Return a class of `model_names`. Its ``_from_file(content, tensors)`` makes a model again."""
+    return getattr(import_module(_MODELS[name]), name)
+
+
+def automatic() -> Any:
+    """Return the module that chooses a net: :mod:`entourage.selection.auto`."""
+    return import_module("entourage.selection.auto")

@@ -6,17 +6,17 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from entourage.data.encoder import arrow_table
+from entourage.data.frames import arrow_table
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.errors import DataError
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.ranker import SetEstimator
+from entourage.estimators.net_estimator import NetEstimator
 from entourage.files import replacing
 
 __all__ = ["predict_stream", "predict_table"]
 
 
-def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
+def predict_table(model: NetEstimator, frame: Any) -> pa.Table:
     """Return the table with some columns more, such as score and rank (0 = best), its rows in the order they came.
 
     Where the table has such a column itself, the new one is called predicted_score or predicted_rank.
@@ -35,7 +35,7 @@ def predict_table(model: SetEstimator, frame: Any) -> pa.Table:
 
 
 def predict_stream(
-    model: SetEstimator,
+    model: NetEstimator,
     path: Any,
     out: Any,
     on_rows: Callable[[int, int], None] = lambda done, total: None,

@@ -1,43 +1,12 @@
-"""The estimators: one for each task, alike in all else (:mod:`entourage.estimators.net_estimator`)."""
+"""The estimator of rankings."""
 
-import functools
-import inspect
-import os
-from typing import Any
+from entourage.estimators.net_estimator import NetEstimator
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from entourage.data.sets import AnySets, Sets
-from entourage.errors import check_choice, check_number
-from entourage.estimators.base import OneChoicePredictor
-from entourage.estimators.inputs import given_sets
-from entourage.estimators.net_estimator import SetEstimator
-from entourage.estimators.plugins import provided
-from entourage.nets import Net
-from entourage.tasks import Choice, Ranking, SubsetChoice
-from entourage.tasks.losses import Loss, choice_loss
-from entourage.training import tensor_file as model_file
-from entourage.training.loop import Outcome
-from entourage.training.model_check import Kept, check_versions, refusing, take, unpack
-
-__all__ = ["ESTIMATORS", "DiscreteChooser", "Ranker", "SetEstimator", "SubsetChooser", "load"]
-
-_SHARED = (SetEstimator.__doc__ or "").partition("\n")[2]
+__all__ = ["Ranker"]
 
 
-def _takes_settings(init: Any) -> Any:
-    """Let a constructor that hands settings on show them all, as scikit-learn needs; its own come first."""
-    own = [p for p in inspect.signature(init).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    names = {p.name for p in own}
-    shared = inspect.signature(SetEstimator.__init__).parameters.values()
-    init.__signature__ = inspect.Signature([*own, *(p for p in shared if p.name not in names)])
-    return init
-
-
-class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
-    __doc__ = (
-        """Ranks the objects of a set in each other's company.
+class Ranker(NetEstimator):
+    """Ranks the objects of a set; the utility of each depends on the others of the set.
 
     Examples
     --------
@@ -47,179 +16,97 @@ class Ranker(SetEstimator):  # noqa: D101 - its docstring is put together below
     >>> model = Ranker(FATE(width=16), steps=100, random_state=0).fit(X, ranks)
     >>> model.predict(X[:1]).shape
     (1, 5)
-    """
-        + _SHARED
-    )
-
-    task = Ranking
-
-
-class DiscreteChooser(OneChoicePredictor, SetEstimator):  # noqa: D101 - its docstring is put together below
-    __doc__ = """Chooses one object of a set: softmax over the utilities, which depend on the company.
-
-    ``y`` holds the place of the chosen object in each set, or rows of 0 and 1. In `Sets` targets are ranks, as
-    ever: 0 for the chosen object, 1 for the others.
-
-    Examples
-    --------
-    >>> from entourage import FATE, DiscreteChooser
-    >>> from entourage.data import make_medoid
-    >>> X, ranks = make_medoid(n_sets=200, random_state=0)
-    >>> model = DiscreteChooser(FATE(width=16), steps=100, random_state=0).fit(X, ranks.argmin(1))
-    >>> model.predict(X[:3]).shape, model.predict_proba(X[:3]).shape
-    ((3,), (3, 5))
 
     Parameters
     ----------
-    outside : bool
-        Whether nothing may be chosen (-1 in ``y``, or a row of zeros). Not choosing has utility 0.
-    """ + _SHARED.partition("----------\n")[2].replace(
-        '{"hinge", "logistic", "plackett_luce", "listnet"}', '"nll"'
-    )
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
+        By default ``FATE()``. "auto" tries the family (:mod:`entourage.selection.auto`) on a held-out fifth of the
+        sets and takes the best.
+    loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
+        See :mod:`entourage.losses`.
+    optimizer : {"adamw", "sgd"}
+        "sgd" has Nesterov momentum, as in the paper.
+    learning_rate : float
+        After the warm-up.
+    momentum : float
+        Of "sgd".
+    schedule : {"cosine", "constant"}
+        How the learning rate goes on after the warm-up: down to 0, or as it is.
+    warmup : float
+        The share of the steps in which the learning rate rises to its value.
+    weight_decay : float
+        Shrinks weight matrices a little in each step (decoupled from the gradient with "adamw").
+    l1, l2 : float
+        Penalties on the weight matrices, added to the loss.
+    steps : int
+        How many batches to train on, unless ``epochs`` says otherwise.
+    epochs : float, optional
+        How often to go through the training data, instead of ``steps``.
+    batch_size : int
+        Sets in a batch. Batches of large sets are smaller: at most 131,072 objects.
+    subset_size : int or (int, int), optional
+        Learn from sub-sets of so many objects, drawn afresh for every batch, instead of whole sets: for sets of
+        thousands. A pair is the smallest and the largest size, of which each batch draws one: for a model that
+        will meet sets of many sizes. Held-out sets are judged whole, and predictions are always of whole sets.
+    subsets_per_set : int
+        How many sub-sets to draw from each set in an epoch.
+    clip : float, optional
+        The largest norm of a gradient.
+    ema : float, optional
+        The decay of an exponential average of the weights, which is then used instead of the last
+        weights; None for no average.
+    validation : float
+        The share of the sets held out to choose the best weights and to stop early, by their weights where there
+        are such; 0 holds out none, and neither do fewer than 20 sets.
+    evaluate_every : int, optional
+        Steps between two looks at the held-out sets, and between checkpoints; by default a fortieth of
+        all steps, and at an eighth, a quarter and half of that: few sets are soon learnt by heart.
+    patience : int, optional
+        Stop after so many looks without a better score.
+    standardize : bool
+        Whether features are brought to mean 0 and variance 1, by the training data. A feature that doesn't vary in
+        them is left out, either way: nothing is known of what it does.
+    members : int
+        How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
+        uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
+    budget : float
+        With "auto": the seconds after which no other net is tried.
+    categories : list of (place, levels), optional
+        Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
+        a code outside, such as 0, is a level that was never seen. By default those that a table has.
+    device : str
+        "cpu", "cuda", ...; "auto" is the GPU where there is one.
+    precision : {"float32", "bfloat16"}
+        "bfloat16" computes the net in mixed precision, in training and, on a GPU, in scoring.
+    compile : bool or "auto"
+        Whether ``torch.compile`` makes the training step, which takes from 5 to 30 seconds before the first one.
+        "auto" does so on a GPU where there are so many steps that it pays, from 80,000 on. Only for nets without
+        dropout, on sets of one size.
+    checkpoint : path, optional
+        A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
+        same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
+    on_interrupt : {"raise", "keep"}
+        What Ctrl-C does to `fit`: "raise" leaves the model unfitted, "keep" ends the training there, keeps the best
+        weights so far and warns.
+    verbose : bool
+        Whether to show a progress bar, while training and while scoring.
+    random_state : int, numpy Generator or RandomState, or None
+        The same seed gives the same model: to the bit on one CPU.
 
-    @_takes_settings
-    def __init__(
-        self,
-        net: Net | str | None = None,
-        *,
-        loss: str | Loss = "nll",
-        outside: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(net, loss=loss, **settings)
-        self.outside = outside
-
-    @property
-    def task(self) -> Choice:
-        """What a target means."""
-        return Choice(outside=self.outside)
-
-    def _loss(self) -> Loss:
-        loss = super()._loss()
-        return functools.partial(choice_loss, outside=True) if self.outside and loss is choice_loss else loss
-
-    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return what a table of predictions has a column for, packed, from packed scores.
-
-        With ``outside``, nothing has a place of its own among the ranks, so that rank 0 is always what is chosen, and
-        each object is told how probable it is that nothing is chosen from its set.
-        """
-        found = super().columns(sets, scores)
-        if self.outside:
-            nothing = self.task.probability_of_nothing(sets, scores)
-            found["probability_of_nothing"] = np.repeat(nothing, sets.sizes)
-        return found
-
-
-class SubsetChooser(SetEstimator):  # noqa: D101 - its docstring is put together below
-    __doc__ = """Chooses some objects of a set: each by a sigmoid of its utility, which depends on the company.
-
-    ``y`` holds rows of 0 and 1. In `Sets` targets are ranks, as ever: 0 for chosen objects, 1 for the others.
-
-    Examples
-    --------
-    >>> from entourage import FATE, SubsetChooser
-    >>> from entourage.data import make_medoid
-    >>> X, ranks = make_medoid(n_sets=200, random_state=0)
-    >>> model = SubsetChooser(FATE(width=16), steps=100, random_state=0).fit(X, ranks < 2)
-    >>> model.predict(X[:3]).shape
-    (3, 5)
-
-    Parameters
+    Attributes
     ----------
-    threshold : float or "held-out"
-        The utility above which an object is chosen; 0 is a probability of one half. "held-out" takes the one with
-        the best F1 on the held-out sets, 0 where none are held out.
-    """ + _SHARED.partition("----------\n")[2].replace(
-        '{"hinge", "logistic", "plackett_luce", "listnet"}', '"binary"'
-    )
-
-    @_takes_settings
-    def __init__(
-        self,
-        net: Net | str | None = None,
-        *,
-        loss: str | Loss = "binary",
-        threshold: float | str = "held-out",
-        **settings: Any,
-    ) -> None:
-        super().__init__(net, loss=loss, **settings)
-        self.threshold = threshold
-
-    @property
-    def task(self) -> SubsetChoice:
-        """What a target means."""
-        if not isinstance(self.threshold, str):
-            return SubsetChoice(threshold=float(self.threshold))
-        return SubsetChoice(threshold=getattr(self, "threshold_", 0.0))
-
-    def _check_training_data(self, *arguments: Any, **named: Any) -> Any:
-        if self.threshold != "held-out":
-            check_number("threshold (unless it is 'held-out')", self.threshold)
-        return super()._check_training_data(*arguments, **named)
-
-    def _finish(self, start: Any, outcome: Outcome) -> Any:
-        super()._finish(start, outcome)
-        self.threshold_ = self.task.threshold if self.threshold != "held-out" else 0.0
-        if self.threshold == "held-out" and start.held_out is not None:
-            held_out = start.sets[start.held_out]
-            weights = None if start.weights is None else start.weights[start.held_out]
-            self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out), weights)
-        return self
-
-    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the probability that each object is chosen, in the form of the input."""
-        given = given_sets(self._fitted(), X, situation)
-        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
-
-    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return what a table of predictions has a column for, packed, from packed scores."""
-        probabilities = self.task.probabilities(sets, scores)
-        return {"probability": probabilities, "score": scores, "chosen": self.decide(sets, scores)}
-
-
-#: Every estimator, by the name that model files know it by.
-ESTIMATORS: dict[str, type[SetEstimator]] = {
-    kind.__name__: kind for kind in (Ranker, DiscreteChooser, SubsetChooser)
-}
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted model that ``model.save(path)`` wrote.
-
-    A file that is damaged, cut short, foreign or of another format is an error that says so, and so is one whose
-    content is not what a model has: see `entourage.training.model_check`. No path is taken from a file, and no
-    device: a loaded model has ``checkpoint=None`` and ``device="auto"``.
+    scorer_ : the fitted module
+    net_ : the net it was built from
+    tried_ : with "auto", what each net was worth
+    history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
+        scores of two halves of them
+    best_score_ : the best score on the held-out sets, None where none were held out. It chose the weights, so it is
+        too high, the more so the fewer sets there are
+    held_out_score_ : a score that didn't choose: each half of the held-out sets at the step that was best for the
+        other half. None where none were held out
+    n_features_in_, n_situation_features_in_ : how many features were seen
+    feature_names_in_ : the columns that were learnt from, where it was a table
+    n_steps_ : how many steps were trained
+    interrupted_ : whether training was interrupted by Ctrl-C
+    table_ : what turns tables into sets, where the model was fitted to a table; else None
     """
-    content, tensors = model_file.read(path, "model")
-    with refusing(path):
-        check_versions(content)
-        name = take(content, "estimator", str)
-        if name not in ESTIMATORS:  # a choice model: a layer above, imported when first needed
-            kept = provided("files of choice models")
-            check_choice("estimator", name, [*ESTIMATORS, *kept.MODELS])
-            return kept.remake(name, content, tensors)
-        return _remake(ESTIMATORS[name], unpack(ESTIMATORS[name], content, tensors))
-
-
-def _remake(kind: type[SetEstimator], kept: Kept) -> SetEstimator:
-    model = kind(kept.net, **kept.params)
-    if model.loss is not None:
-        check_choice("loss", model.loss, model.task.losses)
-    check_choice("precision", model.precision, ["float32", "bfloat16"])
-    outcome = Outcome(
-        weights=kept.weights,
-        optimizer=kept.optimizer,
-        history=kept.history,
-        best_score=kept.best_score,
-        steps=kept.steps,
-        interrupted=kept.interrupted,
-    )
-    model._categories = kept.categories
-    model._keep(
-        kept.net, kept.scorer, kept.standardise, outcome, seed=kept.seed, partial_fits=kept.partial_fits
-    )
-    model.table_ = kept.table
-    if kept.threshold is not None and isinstance(model, SubsetChooser):
-        model.threshold_ = kept.threshold
-    return model

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from entourage.data.sets import Sets
-from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
-from entourage.estimators import SetEstimator
+from entourage.data.synthetic.hypervolume import make_hypervolume
+from entourage.data.synthetic.medoid import make_medoid
+from entourage.estimators import NetEstimator, fit_together
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import MODELS
 from entourage.experiments.rows import Job, Options, Row, provenance
 from entourage.selection.tuning import tune
-from entourage.training.batches import find_device
-from entourage.training.stacked import fit_together
+from entourage.training.device import find_device
 
 __all__ = ["ModelJob", "batches_of", "fit_all", "held_out_data", "model_jobs", "training_data"]
 
@@ -154,7 +154,7 @@ def fit_all(jobs: Sequence[ModelJob], device: str) -> list[tuple[SetPredictor, R
         models.append(model)
         found.append(tuning_row)
     start = time.perf_counter()
-    if len(models) > 1 and all(isinstance(model, SetEstimator) for model in models):
+    if len(models) > 1 and all(isinstance(model, NetEstimator) for model in models):
         fit_together(models, [(sets, None) for sets in data])
     else:
         for model, sets in zip(models, data, strict=True):

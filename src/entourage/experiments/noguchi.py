@@ -19,18 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from entourage.data.datasets.formula1 import load_noguchi_stewart
-from entourage.data.folds import fold_indices
+from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.effects.decoys import ContextEffect, attraction, compromise, similarity
 from entourage.errors import UserError
-from entourage.estimators import DiscreteChooser
+from entourage.estimators import DiscreteChooser, fit_together
 from entourage.experiments.models import batches_of
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, fingerprint, keep_rows, provenance
 from entourage.nets import NETS
 from entourage.report.page import Cell, Section, Table, write_report, write_text
-from entourage.training.stacked import fit_together
 
 __all__ = ["run_noguchi"]
 

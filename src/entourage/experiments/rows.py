@@ -16,7 +16,7 @@ from entourage import __version__
 from entourage.data.sets import Sets
 from entourage.errors import UserError, check_choice
 from entourage.report.page import make_folder, write_text
-from entourage.training.batches import find_device
+from entourage.training.device import find_device
 from entourage.training.parallel import open_pool
 
 __all__ = ["MODES", "Job", "Options", "Row", "fingerprint", "keep_rows", "provenance"]

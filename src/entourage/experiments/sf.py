@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from entourage.choice import ContextualLogit, MultinomialLogit
-from entourage.data.datasets.formula1 import load_sf, load_sf_modes
-from entourage.data.folds import fold_indices
+from entourage.data.datasets.san_francisco import load_sf, load_sf_modes
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.errors import UserError
 from entourage.estimators import DiscreteChooser
@@ -68,7 +68,7 @@ def by_number(modes: int) -> dict[str, SetPredictor]:
     """Return the models of modes without features, which are known by their number alone."""
 
     def chooser(net: Net) -> SetPredictor:
-        model: SetPredictor = DiscreteChooser(net, categories=[(0, modes)], **BY_NUMBER)
+        model: SetPredictor = DiscreteChooser(net, categories=[(0, modes)]).set_params(**BY_NUMBER)
         return model
 
     return {
@@ -89,7 +89,7 @@ def by_features() -> dict[str, SetPredictor]:
         "FATE": FATE(width=32),
         "SetAttention": SetAttention(width=32, rounds=2),
     }
-    return {name: DiscreteChooser(net, **SETTINGS) for name, net in nets.items()}
+    return {name: DiscreteChooser(net).set_params(**SETTINGS) for name, net in nets.items()}
 
 
 def run_sf(folder: Path, options: Options) -> str:

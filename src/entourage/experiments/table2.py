@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.data.folds import fold_indices
 from entourage.data.photographs.depth import DepthSets, cut, make_depth_sets
 from entourage.data.photographs.photographs import Photograph, find_photographs
 from entourage.data.ranks import average_places
-from entourage.data.resampling import bootstrap_interval, sign_flip_p_value
+from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.errors import DataError, UserError
-from entourage.estimators import SetEstimator
+from entourage.estimators import NetEstimator
 from entourage.estimators.baselines import MODELS
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
@@ -27,6 +26,7 @@ from entourage.selection.spaces import few_sets_space
 from entourage.selection.tuning import tune
 from entourage.tasks.evaluate import metric_of_sets
 from entourage.tasks.ranking_metrics import METRICS
+from entourage.training.parallel import map_in_order
 
 __all__ = ["DepthJob", "Split", "draw_orders", "draw_photograph", "run_table2", "splits_of"]
 
@@ -181,7 +181,12 @@ def _load(data: str, regions: str, cache: str, workers: int, announce: Any) -> D
     photographs = find_photographs(data)
     farthest = np.inf if photographs[0].kind == "disparity" else read_claims(NAME)["farthest"]
     return make_depth_sets(
-        photographs, regions=regions, farthest=farthest, cache=cache, workers=workers, on_photograph=announce
+        photographs,
+        regions=regions,
+        farthest=farthest,
+        cache=cache,
+        map_over=partial(map_in_order, workers=workers),
+        on_photograph=announce,
     )
 
 
@@ -196,7 +201,7 @@ def _run(job: DepthJob, device: str) -> Row:
     train, test = data[np.array(job.train)], data[np.array(job.test)]
     model = MODELS[job.model](job.seed).set_params(**dict(job.settings))
     sets, groups = train.sets, _blocks(train.photographs)
-    if isinstance(model, SetEstimator):
+    if isinstance(model, NetEstimator):
         model.set_params(device=device)
     else:
         per_set = claims["subsets_per_set"]

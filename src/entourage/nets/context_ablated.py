@@ -9,8 +9,8 @@ from torch import Tensor
 
 from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.base import Net, Scorer
-from entourage.nets.fate import _FATEScorer
-from entourage.nets.feta import _FETAScorer
+from entourage.nets.fate import FATEScorer
+from entourage.nets.feta import FETAScorer
 from entourage.nets.layers import MLP, present, score_in_tiles
 
 __all__ = ["Alone"]
@@ -82,9 +82,9 @@ class _AloneScorer(Scorer):
     def _short_cut(self) -> Utility | None:
         """Return what scores objects without scoring the references as well, for the nets that have it."""
         scorer = self.scorer
-        if isinstance(scorer, _FATEScorer):
+        if isinstance(scorer, FATEScorer):
             return functools.partial(_score_by_fate, scorer, self.context)
-        if isinstance(scorer, _FETAScorer) and scorer.pairs is not None and not len(scorer.higher):
+        if isinstance(scorer, FETAScorer) and scorer.pairs is not None and not len(scorer.higher):
             return functools.partial(_score_by_feta, scorer, scorer.pairs, self.context)
         return None
 
@@ -97,14 +97,14 @@ class _AloneScorer(Scorer):
         return scores[:, :1].reshape(n, t, 1)
 
 
-def _score_by_fate(scorer: _FATEScorer, context: Tensor, objects: Tensor, mask: Tensor | None) -> Tensor:
+def _score_by_fate(scorer: FATEScorer, context: Tensor, objects: Tensor, mask: Tensor | None) -> Tensor:
     aggregated = scorer.embedding(context[None]).mean(1, keepdim=True)  # (1, 1, k)
     own, rest = scorer.joint.first(objects, aggregated)
     return scorer.joint.after_first(own + rest, mask)  # (n, t, 1)
 
 
 def _score_by_feta(
-    scorer: _FETAScorer, pairs: MLP, context: Tensor, objects: Tensor, mask: Tensor | None
+    scorer: FETAScorer, pairs: MLP, context: Tensor, objects: Tensor, mask: Tensor | None
 ) -> Tensor:
     left, right = pairs.first(objects, context)  # (n, t, h), (c, h)
     there = None if mask is None else mask[:, :, None].expand(-1, -1, len(right))

@@ -9,7 +9,7 @@ from entourage.nets.base import Net, Scorer
 from entourage.nets.layers import MLP, object_tiles, present, score_in_tiles
 from entourage.nets.message_passing import SetMessage, refine
 
-__all__ = ["FATE"]
+__all__ = ["FATE", "FATEScorer"]
 
 
 class FATE(Net):
@@ -109,14 +109,16 @@ class FATE(Net):
             "norm": self.norm,
             "generator": generator,
         }
-        return _FATEScorer(
+        return FATEScorer(
             embedding=MLP(n_features, size, depth=embedding_depth, **shared),  # type: ignore[arg-type]
             joint=MLP((n_features, size), 1, depth=self.depth, **shared),  # type: ignore[arg-type]
             include_self=self.include_self,
         )
 
 
-class _FATEScorer(Scorer):
+class FATEScorer(Scorer):
+    """The module of :class:`FATE`."""
+
     def __init__(self, *, embedding: MLP, joint: MLP, include_self: bool) -> None:
         super().__init__()
         self.embedding, self.joint, self.include_self = embedding, joint, include_self

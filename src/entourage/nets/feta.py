@@ -11,7 +11,7 @@ from entourage.nets.message_passing import PairMessage, refine
 from entourage.nets.pairs import fits_at_once, mean_over_others
 from entourage.nets.subcontexts import SubcontextMean
 
-__all__ = ["FETA"]
+__all__ = ["FETA", "FETAScorer"]
 
 
 class FETA(Net):
@@ -126,10 +126,12 @@ class FETA(Net):
             for k in range(2, self.order + 1)
         ]
         pairs = mlp((n_features, n_features)) if self.order >= 1 else None
-        return _FETAScorer(mlp(n_features), pairs, higher, squash=self.squash)
+        return FETAScorer(mlp(n_features), pairs, higher, squash=self.squash)
 
 
-class _FETAScorer(Scorer):
+class FETAScorer(Scorer):
+    """The module of :class:`FETA`."""
+
     def __init__(self, alone: MLP, pairs: MLP | None, higher: list[SubcontextMean], *, squash: bool) -> None:
         super().__init__()
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)

@@ -237,11 +237,11 @@ class RefinedScorer(Scorer):
         self.norm = nn.LayerNorm(width)
         self.stackable = last.stackable
 
-    def in_one_piece(self, n: int, m: int) -> bool:  # noqa: D102 - see Scorer
+    def in_one_piece(self, n: int, m: int) -> bool:
         pairs = [module for module in self.rounds.modules() if isinstance(module, PairMessage)]
         return all(pair.fits_at_once(n, m, m) for pair in pairs) and self.last.in_one_piece(n, m)
 
-    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:  # noqa: D102 - see Scorer
+    def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         states = self.features(objects)
         for one in self.rounds:
             states = one(states, mask)

@@ -9,23 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_choice, check_number
-from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
+from entourage.estimators import NetEstimator, estimator_class
 from entourage.estimators.inputs import check_something_to_learn
-from entourage.nets import FATE, FETA, ContextFree, Net, SetAttention
+from entourage.nets import REGISTRY, Net
 from entourage.tasks.evaluate import mean_over_sets, metric_of_sets
 
 __all__ = ["CANDIDATES", "Tried", "choose_net", "estimator_for"]
 
 #: The family, by the names that ``--model`` knows, in the order of what they cost.
-CANDIDATES: dict[str, Net] = {
-    "context_free": ContextFree(),
-    "fate": FATE(),
-    "feta": FETA(),
-    "set_attention": SetAttention(),
-}
+CANDIDATES: dict[str, Net] = {entry.name: entry.net() for entry in REGISTRY}
 
 
 @dataclass
@@ -37,15 +32,14 @@ class Tried:
     seconds: float
 
 
-def estimator_for(name: str, kind: str = "rank", **settings: Any) -> SetEstimator:
+def estimator_for(name: str, kind: str = "rank", **settings: Any) -> NetEstimator:
     """Make the estimator of a candidate's name, for a kind of target (:data:`entourage.tasks.TASKS`)."""
-    makes: type[SetEstimator] = {"choice": DiscreteChooser, "subset": SubsetChooser}.get(kind, Ranker)
-    return makes(clone(CANDIDATES[check_choice("model", name, CANDIDATES)]), **settings)
+    return estimator_class(kind)(clone(CANDIDATES[check_choice("model", name, CANDIDATES)]), **settings)
 
 
 def choose_net(
     sets: Sets,
-    make: Callable[[str], SetEstimator],
+    make: Callable[[str], NetEstimator],
     *,
     seconds: float = 300.0,
     groups: Any = None,

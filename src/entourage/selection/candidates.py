@@ -10,11 +10,10 @@ from sklearn.base import clone
 from entourage.choice import MultinomialLogit
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_choice, check_number
-from entourage.estimators import DiscreteChooser, Ranker, SetEstimator, SubsetChooser
+from entourage.estimators import DiscreteChooser, NetEstimator, estimator_class
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import LambdaMART, RankSVM
-from entourage.nets import FATE, FETA, ContextFree
-from entourage.nets.context_ablated import Alone
+from entourage.nets import REGISTRY, Alone, ContextFree
 from entourage.tasks import task_of
 
 __all__ = [
@@ -101,33 +100,32 @@ def default_candidates(
 
     task_of(kind, outside=outside)  # says what doesn't go together
 
-    choosers = {"choice": DiscreteChooser, "subset": SubsetChooser}
-    make: type[SetEstimator] = choosers.get(kind, Ranker)
+    make, chooses = estimator_class(kind), kind in ("choice", "subset")
     extra: dict[str, Any] = {"outside": True} if outside else {}
 
-    def net(which: Any) -> SetEstimator:
+    def net(which: Any) -> NetEstimator:
         return make(which, steps=steps, batch_size=batch_size, device=device, **extra)
 
     def linear() -> SetPredictor:
-        if kind not in choosers:
+        if not chooses:
             return RankSVM()
         if kind == "choice" and not outside:
             return LinearLogit()
         # The same optimum by gradient descent: the penalty of LinearLogit, l2 / 2, is on a sum over sets, this one on
         # a mean. Choices of some hold sets out, since their threshold is found there.
         convex = {"learning_rate": 0.05, "weight_decay": 0.0, "l2": 0.5 / n_sets, "patience": None}
-        found: SetEstimator = net(ContextFree(depth=0)).set_params(**convex)
+        found: NetEstimator = net(ContextFree(depth=0)).set_params(**convex)
         return found.set_params(validation=0.0) if outside else found
 
+    compared = [entry.net for entry in REGISTRY if entry.compared]
     candidates: dict[str, tuple[SetPredictor, str]] = {
         "linear": (linear(), "context-free"),
         "ContextFree": (net(ContextFree()), "context-free"),
-        "FATE ablated": (net(Alone(FATE())), "context-free"),
-        "FETA ablated": (net(Alone(FETA())), "context-free"),
     }
-    if kind not in choosers and not missing_by_default(kind):
+    candidates |= {f"{of.__name__} ablated": (net(Alone(of())), "context-free") for of in compared}
+    if not chooses and not missing_by_default(kind):
         candidates["LambdaMART"] = (LambdaMART(), "context-free")
-    return candidates | {"FATE": (net(FATE()), "context"), "FETA": (net(FETA()), "context")}
+    return candidates | {of.__name__: (net(of()), "context") for of in compared}
 
 
 def missing_by_default(kind: str) -> dict[str, str]:

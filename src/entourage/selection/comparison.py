@@ -39,8 +39,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.data.encoder import TableColumns
-from entourage.data.folds import fold_indices
-from entourage.data.resampling import bootstrap_interval, labels_of, sign_flip_p_value, widening_of
+from entourage.data.resampling import (
+    bootstrap_interval,
+    fold_indices,
+    labels_of,
+    sign_flip_p_value,
+    widening_of,
+)
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators.base import SetPredictor

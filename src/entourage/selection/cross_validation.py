@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from entourage.data.encoder import TableColumns
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.errors import check_choice, check_number
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_number
-from entourage.estimators import SetEstimator
+from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.tasks.evaluate import metric_of_sets
 
@@ -60,7 +60,7 @@ class Objective:
     @property
     def reports_criterion(self) -> bool:
         """Whether the model evaluates its criterion while it learns."""
-        return isinstance(self.model, SetEstimator) and bool(self.model.validation)
+        return isinstance(self.model, NetEstimator) and bool(self.model.validation)
 
 
 class _Progress:

@@ -1,14 +1,14 @@
 """What to search: the declared space of settings of each model, for :mod:`entourage.selection.tuning`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from entourage.errors import ParameterError, check_choice
-from entourage.estimators import SetEstimator
+from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines import ExpectedRankRegression, LambdaMART, RankBoost, RankSVM
-from entourage.nets import FATE, FETA, ContextFree, SetAttention
+from entourage.nets import FATE, REGISTRY, entry_of
+from entourage.nets.registry import Choice, Real, Space, Whole
 
 __all__ = [
     "SPACES",
@@ -25,33 +25,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of several values. Under a name of several parameters ("a b"), each value is a tuple of theirs."""
-
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number from ``low`` to ``high``; ``log``: all orders of magnitude alike."""
-
-    low: int
-    high: int
-    log: bool = False
-
-
-@dataclass(frozen=True)
-class Real:
-    """A number from ``low`` to ``high``; ``log``: all orders of magnitude alike."""
-
-    low: float
-    high: float
-    log: bool = False
-
-
-Space: TypeAlias = dict[str, Choice | Whole | Real]
-
 _TRAINING: Space = {
     "learning_rate": Real(3e-4, 1e-2, log=True),
     "batch_size": Choice((64, 128, 256, 512, 1024)),
@@ -59,33 +32,13 @@ _TRAINING: Space = {
     "l1": Choice((0.0, 1e-6, 1e-5, 1e-4)),
     "l2": Choice((0.0, 1e-6, 1e-5, 1e-4)),
 }
-_HIDDEN: Space = {
-    "net__width": Choice((32, 64, 128, 256)),
-    "net__depth": Whole(1, 4),
-    "net__activation net__norm": Choice(
-        (("relu", "none"), ("relu", "batch"), ("selu", "none"), ("gelu", "layer"))
-    ),
-}
-_ATTENTION: Space = {
-    "net__width": Choice((32, 64, 96)),
-    "net__rounds": Whole(2, 5),
-    "net__heads": Choice((1, 4, 8)),
-    "net__depth": Whole(1, 2),
-    "net__dropout": Choice((0.0, 0.1, 0.2)),
-    "net__norm": Choice(("none", "layer")),
-}
 _LOSS: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
 
 #: What is searched for each net and each classical ranker. A net without context keeps its loss: it is what
 #: makes RankNet and ListNet two models.
 SPACES: dict[type, Space] = {
-    ContextFree: _HIDDEN | _TRAINING,
-    FETA: _HIDDEN | _LOSS | _TRAINING,
-    FATE: _HIDDEN
-    | {"net__embedding_size": Choice((None, 16, 32, 64, 128, 256)), "net__embedding_depth": Whole(1, 4)}
-    | _LOSS
-    | _TRAINING,
-    SetAttention: _ATTENTION | _LOSS | _TRAINING,
+    entry.net: entry.space | (_LOSS if entry.context else {}) | _TRAINING for entry in REGISTRY
+} | {
     ExpectedRankRegression: {"alpha": Real(1e-6, 1e3, log=True)},
     RankSVM: {"C": Real(1e-4, 1e2, log=True)},
     RankBoost: {"rounds": Whole(20, 500, log=True), "bins": Choice((16, 64, 256))},
@@ -114,12 +67,14 @@ def few_sets_space(model: SetPredictor) -> Space:
     How large the net is (for the paper's nets a linear one too), how long and how fast it learns, its weight decay
     and, where it sees the context, its loss.
     """
-    if not isinstance(model, SetEstimator):
+    if not isinstance(model, NetEstimator):
         return space_of(model)
     space = {key: what for key, what in _FEW_SETS.items() if key in model.get_params()}
-    if isinstance(model.net, SetAttention):
-        space |= {"net__depth": Whole(1, 2), "net__rounds": Whole(1, 3)}
-    return space | ({} if isinstance(model.net, ContextFree) or not _ranks(model) else _LOSS)
+    entry = entry_of(FATE() if model.net is None else model.net)  # type: ignore[arg-type]
+    in_context = entry is None or entry.context
+    return (
+        space | ({} if entry is None else entry.small_space) | (_LOSS if in_context and _ranks(model) else {})
+    )
 
 
 def space_of(model: SetPredictor) -> Space:
@@ -131,13 +86,13 @@ def space_of(model: SetPredictor) -> Space:
     >>> space_of(RankSVM())
     {'C': Real(low=0.0001, high=100.0, log=True)}
     """
-    if isinstance(model, SetEstimator):
+    if isinstance(model, NetEstimator):
         space = SPACES.get(FATE if model.net is None else type(model.net), _TRAINING)
         return space if _ranks(model) else {key: what for key, what in space.items() if key != "loss"}
     return SPACES.get(type(model), {})
 
 
-def _ranks(model: SetEstimator) -> bool:
+def _ranks(model: NetEstimator) -> bool:
     """Whether there are several losses to choose from: a chooser has one."""
     return len(model.task.losses) > 1
 

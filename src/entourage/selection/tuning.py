@@ -19,10 +19,10 @@ from rich.progress import Progress, TimeElapsedColumn
 from sklearn.base import clone
 
 from entourage.data.encoder import TableColumns
-from entourage.data.folds import fold_indices
+from entourage.data.resampling import fold_indices
 from entourage.data.sets import AnySets
 from entourage.errors import TrainingError, check_choice, check_number
-from entourage.estimators import SetEstimator
+from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
 from entourage.nets import FATE
@@ -102,7 +102,7 @@ def tune(
         model.task, X, y, situation, groups=groups, table=table, codes=model._level_codes
     )
     default_net: dict[str, Any] = {}
-    if isinstance(model, SetEstimator) and model.net is None:
+    if isinstance(model, NetEstimator) and model.net is None:
         default_net = {"net": FATE()}  # what None means: its parameters need something to belong to
         model = clone(model).set_params(**default_net)
     space = space_of(model) if space is None else space

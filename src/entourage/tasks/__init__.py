@@ -1,5 +1,21 @@
 """Tasks: what targets mean, what is done with scores, and how the result is judged."""
 
-from entourage.tasks.ranking import TASKS, Choice, Ranking, SubsetChoice, task_of
+from entourage.tasks.choice import Choice
+from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
+from entourage.tasks.kinds import TASKS, task_of
+from entourage.tasks.protocol import ChoiceTask, Task
+from entourage.tasks.ranking import Ranking
+from entourage.tasks.subset import SubsetChoice
 
-__all__ = ["TASKS", "Choice", "Ranking", "SubsetChoice", "task_of"]
+__all__ = [
+    "TASKS",
+    "Choice",
+    "ChoiceTask",
+    "Ranking",
+    "SubsetChoice",
+    "Task",
+    "evaluate_scores",
+    "mean_over_sets",
+    "metric_of_sets",
+    "task_of",
+]

@@ -18,8 +18,9 @@ A callable of your own with this signature can stand in for any of them; it may 
 number, the mean over the sets, if no set is weighted.
 """
 
+import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -38,6 +39,8 @@ __all__ = [
     "hinge_ranking_loss",
     "listnet_loss",
     "logistic_ranking_loss",
+    "loss_identity",
+    "loss_name",
     "plackett_luce_loss",
     "subset_loss",
 ]
@@ -220,6 +223,23 @@ def find_loss(loss: str | Loss | None, known: dict[str, Loss] = LOSSES) -> Loss:
             "model.set_params(loss=...)."
         )
     return known[check_choice("loss", loss, known)]
+
+
+def loss_name(loss: str | Loss, among: dict[str, Loss]) -> str | None:
+    """Return the name of a loss among others; None where it has none."""
+    if isinstance(loss, str):
+        return loss
+    return next((name for name, known in among.items() if known is loss), None)
+
+
+def loss_identity(loss: Any) -> str:
+    """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
+    if isinstance(loss, functools.partial):
+        return f"{loss_identity(loss.func)}({loss.args}, {loss.keywords})"
+    everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
+    name = str(loss_name(loss, everything) or getattr(loss, "__qualname__", type(loss).__qualname__))
+    code = getattr(loss, "__code__", None)
+    return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
 
 
 def _ranked(ranks: Tensor, mask: Tensor) -> Tensor:

@@ -1,51 +1,25 @@
 """Sets on the device: packed tensors, batches gathered from them, and scoring in bounded memory."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor
 
-from entourage.data.sets import Sets, plan_batches
+from entourage.data.batch_plan import plan_batches
+from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
 
-__all__ = ["Batch", "Resident", "SubsetResident", "autocast", "find_device", "predict_packed", "progress_bar"]
+__all__ = ["Batch", "Resident", "SubsetResident", "predict_packed"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
 BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
 SCORE_OBJECTS = {"cpu": 2**14, "cuda": 2**18}  # objects scored at a time
 DRAWN_KEYS = 2**22  # random numbers held while sub-sets are drawn
-
-
-@contextlib.contextmanager
-def progress_bar(what: str, total: int, visible: bool) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar on the error stream, gone when it is done; what comes is told how much more was done."""
-    if not visible:
-        yield None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(what, total=total)
-        yield lambda more: progress.advance(bar, more)
-
-
-def find_device(device: str) -> torch.device:
-    """Return the device of this name; "auto" is the GPU where there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ParameterError(f"device={device!r} can't be used here: {reason}. Try device='cpu'.") from None
-    return found
 
 
 @dataclass
@@ -56,13 +30,13 @@ class Batch:
     mask: Tensor | None  # (n, m), None where there is no padding
     targets: Tensor | None  # (n, m)
     weights: Tensor | None  # (n,)
-    there: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
+    present: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
 
     def __post_init__(self) -> None:
         if self.mask is None:
-            self.there = self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
+            self.present = self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
         else:
-            self.there = self.mask
+            self.present = self.mask
 
 
 class Resident:
@@ -251,13 +225,6 @@ def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> 
     return np.where(drawn < sizes[:, None], drawn, -1)
 
 
-def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
-    """Compute nets in this precision."""
-    if precision == "float32":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=torch.bfloat16)
-
-
 @torch.no_grad()
 def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
     """Score all objects, packed in the order they came, in bounded memory."""
@@ -279,7 +246,7 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
         scores = scorer(batch.objects, batch.mask).float()
         places = torch.arange(scores.shape[1], device=data.device)
         rows = starts[index.to(data.device)][:, None] + places
-        result[rows[batch.there]] = scores[batch.there]
+        result[rows[batch.present]] = scores[batch.present]
         if on_batch is not None:
             on_batch(len(chosen))
     return result

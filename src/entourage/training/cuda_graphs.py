@@ -1,21 +1,19 @@
-"""Steps of training made cheap: a small net's step is mostly the cost of starting its kernels.
+"""Training steps recorded as CUDA graphs: a small net's step is mostly the cost of starting its kernels.
 
 On a GPU a step is recorded as a CUDA graph, one for each shape of batch. The first steps of a shape run as they are;
 then the step is recorded and from there on replayed, with the same kernels on the same numbers. Shapes beyond the
-first `MOST_GRAPHS`, and steps that can't be recorded, go on as they are. Where it pays for the start-up,
-`torch.compile` makes fewer kernels of a step.
+first `MOST_GRAPHS`, and steps that can't be recorded, go on as they are.
 """
 
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
 
 import torch
 from torch import Tensor
 
-__all__ = ["CompiledLoss", "StepGraphs"]
+__all__ = ["StepGraphs"]
 
 WARM_UP = 3  # steps of a shape before it is recorded
 MOST_GRAPHS = 16
@@ -112,39 +110,3 @@ class StepGraphs:
             "to the same end, more slowly.",
             stacklevel=2,
         )
-
-
-class CompiledLoss:
-    """The loss of a batch as `torch.compile` makes it: of tensors (or None); returns None from where it can't.
-
-    Parameters
-    ----------
-    loss : the loss of each set
-    """
-
-    def __init__(self, loss: Callable[..., Tensor]) -> None:
-        self.possible = True
-
-        def values(*inputs: Tensor | None) -> Tensor:
-            return loss(*inputs)
-
-        # what was compiled is kept by code object, a few for each: every run has its own
-        own = FunctionType(values.__code__.replace(), values.__globals__, "values", None, values.__closure__)
-        self.work: Callable[..., Tensor] = torch.compile(own, dynamic=False)
-
-    def __call__(self, *inputs: Tensor | None) -> Tensor | None:
-        """Return the loss of each set."""
-        if not self.possible:
-            return None
-        try:
-            return self.work(*inputs)
-        except (
-            Exception
-        ) as error:  # whatever a compiler may raise; what the loss raises comes again without it
-            self.possible = False
-            reason = (str(error).strip() or repr(error)).splitlines()[0]
-            warnings.warn(
-                f"This net and loss can't be compiled ({reason}); training goes on without, more slowly.",
-                stacklevel=2,
-            )
-            return None

@@ -32,7 +32,7 @@ class Plan:
     patience: int | None
     precision: str
     compile: bool = False
-    looks_early: bool = False
+    evaluate_early: bool = False
     seed: int
 
     def __post_init__(self) -> None:
@@ -54,10 +54,10 @@ class Plan:
             check_number("patience", self.patience, least=1, whole=True)
         check_choice("precision", self.precision, ["float32", "bfloat16"])
 
-    def looks_after(self, step: int) -> bool:
-        """Whether held-out sets are looked at after so many steps; early, too: few data are soon learnt by heart."""
+    def evaluates_after(self, step: int) -> bool:
+        """Whether held-out sets are evaluated after so many steps; early, too: small data overfit quickly."""
         every = self.evaluate_every
-        early = self.looks_early and step in (every // 8, every // 4, every // 2)
+        early = self.evaluate_early and step in (every // 8, every // 4, every // 2)
         return early or step % every == 0
 
     def rate(self, step: int) -> float:

@@ -8,21 +8,23 @@ averaged, judged and stopped on its own, so that it ends where it would have end
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from entourage.errors import ShapeError
 from entourage.nets import Scorer
 from entourage.nets.ensemble import Stack
 from entourage.tasks.losses import Loss
-from entourage.training.batches import SCORE_OBJECTS, Batch, Resident, autocast
-from entourage.training.loop import Judge, Outcome, Run, watch
+from entourage.training.batches import SCORE_OBJECTS, Batch, Resident
+from entourage.training.device import autocast
+from entourage.training.held_out import HeldOutEvaluation
+from entourage.training.loop import Outcome, Run, run_with_progress
 from entourage.training.plan import Plan
+from entourage.training.progress import History
 
-__all__ = ["can_train_together", "fit_together", "train_together"]
+__all__ = ["can_train_together", "train_together"]
 
 
 def can_train_together(scorer: Scorer, data: Sequence[Resident], plans: Sequence[Plan]) -> bool:
@@ -46,7 +48,7 @@ def train_together(
     data: Sequence[Resident],
     plans: Sequence[Plan],
     *,
-    evaluate: Sequence[Judge] | None = None,
+    evaluate: Sequence[HeldOutEvaluation] | None = None,
     progress: bool = False,
 ) -> list[Outcome]:
     """Train each scorer on its data under its plan, all at once; see :func:`entourage.training.loop.train`.
@@ -66,7 +68,7 @@ def train_together(
             "size, and under plans that differ in their seeds alone."
         )
     run = _RunTogether(scorers, loss, data, plans, evaluate)
-    interrupted = watch(run, progress=progress)
+    interrupted = run_with_progress(run, progress=progress)
     return [run.outcome_of(i, interrupted=interrupted) for i in range(len(scorers))]
 
 
@@ -107,7 +109,7 @@ class _StackedData:
 
 
 class _RunTogether(Run):
-    """A run of several members: where each stands is kept for each."""
+    """A run of several members, each on its own data: where each stands is kept for each."""
 
     def __init__(
         self,
@@ -115,102 +117,68 @@ class _RunTogether(Run):
         loss: Loss,
         data: Sequence[Resident],
         plans: Sequence[Plan],
-        evaluate: Sequence[Judge] | None,
+        evaluate: Sequence[HeldOutEvaluation] | None,
     ) -> None:
-        self.members = len(scorers)
-        super().__init__(Stack(scorers), loss, _StackedData(data), plans[0], None)  # type: ignore[arg-type]
-        self.each = [
-            Run(s, loss, d, replace(p, ema=None), None) for s, d, p in zip(scorers, data, plans, strict=True)
+        self.stack = Stack(scorers)
+        super().__init__(self.stack, loss, _StackedData(data), plans[0], widen=lambda batch: batch)  # type: ignore[arg-type]
+        self.scorers, self.each, self.plans, self.evaluations = scorers, data, plans, evaluate
+        self.histories = [History() for _ in scorers]
+        self.steps = [0] * len(scorers)  # of each, at its last evaluation
+
+    def batches(self, epoch: int) -> list[Tensor]:
+        parts = [
+            data.epoch(plan.batch_size, np.random.default_rng([plan.seed, epoch]))
+            for data, plan in zip(self.each, self.plans, strict=True)
         ]
-        self.judges = evaluate
-
-    def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
-        return self.scorer.each(objects).flatten(0, 1)  # type: ignore[operator,no-any-return]
-
-    def epoch(self, epoch: int) -> list[Tensor]:
-        parts = [run.epoch(epoch) for run in self.each]
         return [torch.stack(chosen) for chosen in zip(*parts, strict=True)]
 
     @property
     def finished(self) -> bool:
-        return all(run.finished for run in self.each)
+        return all(history.stopped_improving(self.plan.patience) for history in self.histories)
 
     def record(self) -> None:
-        stack: Stack = self.scorer if self.average is None else self.average  # type: ignore[assignment]
-        scores = self.judged(stack)
-        for i, run in enumerate(self.each):
-            if not run.finished:
-                run.step = self.step
-                run.note(self.loss_sum[i].item() / self.loss_count, scores[i], partial(stack.member, i))
-        self.loss_sum.zero_()
-        self.loss_count = 0
+        stack: Stack = self.update.learnt  # type: ignore[assignment]
+        scores = self._evaluate_each(stack)
+        rate = self.plan.rate(self.step - 1)
+        for i, history in enumerate(self.histories):
+            if not history.stopped_improving(self.plan.patience):
+                self.steps[i] = self.step
+                loss = self.loss_sum[i].item() / self.loss_count
+                history.add(self.step, rate, loss, scores[i], partial(stack.member, i))
+        self.forget_losses()
 
     @torch.no_grad()
-    def judged(self, stack: Stack) -> Sequence[float | None]:
+    def _evaluate_each(self, stack: Stack) -> Sequence[float | None]:
         """Return the score of each member: all at once where their held-out sets have one shape and fit."""
-        if self.judges is None:
-            return [None] * self.members
-        data = [judge.data for judge in self.judges]
+        if self.evaluations is None:
+            return [None] * stack.members
+        data = [evaluation.data for evaluation in self.evaluations]
         stack.eval()
         alike = {(len(d), d.uniform_size) for d in data}
-        numbers = self.members * sum(data[0].sizes)
+        numbers = stack.members * sum(data[0].sizes)
         if len(alike) > 1 or data[0].uniform_size is None or numbers > SCORE_OBJECTS["cuda"]:
-            return [judge(stack.scorer(i)) for i, judge in enumerate(self.judges)]
+            return [evaluate(stack.scorer(i)) for i, evaluate in enumerate(self.evaluations)]
         objects = torch.stack([d.batch(slice(None)).objects for d in data])  # (r, n, m, d)
-        with autocast(self.data.device, self.judges[0].precision):
+        with autocast(self.data.device, self.evaluations[0].precision):
             scores = stack.each(objects).float().flatten(1)
-        return [judge.of(own) for judge, own in zip(self.judges, scores, strict=True)]
+        return [evaluate.of(own) for evaluate, own in zip(self.evaluations, scores, strict=True)]
 
-    def news(self) -> str:
-        return f"{self.members} together; the first: {self.each[0].news()}"
+    def summary(self) -> str:
+        return f"{len(self.histories)} together; the first: {self.histories[0].summary()}"
 
     def outcome_of(self, i: int, *, interrupted: bool) -> Outcome:
         """Return what is left of one member."""
-        run = self.each[i]
-        stack = self.scorer if self.average is None else self.average
-        run.scorer.load_state_dict(stack.member(i))  # type: ignore[operator]
-        outcome = run.outcome(interrupted=interrupted)
-        outcome.optimizer = {
-            name: value[i] if value.ndim else value for name, value in self.optimizer_tensors().items()
-        }
-        return outcome
-
-
-def fit_together(models: Sequence[Any], data: Sequence[tuple[Any, Any]]) -> None:
-    """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
-
-    Meant for repetitions on fresh data: on a GPU ten small nets side by side cost much less than one after another. The
-    models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
-    where that isn't so, or the net can't be stacked (``FETA(order=2)``, nets with dropout), they are fitted one
-    after the other. For an ensemble on one data set there is ``Ranker(members=...)``.
-
-    Examples
-    --------
-    >>> from entourage import FATE, Ranker
-    >>> from entourage.data import make_medoid
-    >>> models = [Ranker(FATE(width=16), steps=10, random_state=seed) for seed in range(3)]
-    >>> fit_together(models, [make_medoid(n_sets=100, random_state=seed) for seed in range(3)])
-    >>> [model.n_steps_ for model in models]
-    [10, 10, 10]
-    """
-    alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
-    first = models[0]
-    plain = first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
-    if len(models) > 1 and alike and plain:
-        starts = [model._prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
-        residents, plans = [start.data for start in starts], [start.plan for start in starts]
-        if can_train_together(starts[0].scorer, residents, plans):
-            judges = [start.judge for start in starts if start.judge is not None]
-            outcomes = train_together(
-                [start.scorer for start in starts],
-                first._loss(),
-                residents,
-                plans,
-                evaluate=judges or None,
-                progress=first.verbose,
-            )
-            for model, start, outcome in zip(models, starts, outcomes, strict=True):
-                model._finish(start, outcome)
-            return
-    for model, (X, y) in zip(models, data, strict=True):
-        model.fit(X, y)
+        history, stack = self.histories[i], self.update.learnt
+        self.scorers[i].draw_from(None)
+        last = {name: value.detach().clone() for name, value in stack.member(i).items()}  # type: ignore[operator]
+        return Outcome(
+            weights=last if history.best_weights is None else history.best_weights,
+            optimizer={
+                name: value[i] if value.ndim else value
+                for name, value in self.update.optimizer_tensors().items()
+            },
+            history=history.rows,
+            best_score=history.best_score,
+            steps=self.steps[i],
+            interrupted=interrupted,
+        )

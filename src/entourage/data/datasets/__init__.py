@@ -1,10 +1,25 @@
-"""Readers of public data sets, from the files as they are distributed."""
+"""Readers of public data sets, from the files as they are distributed; nothing is downloaded."""
 
-from entourage.data.datasets.formula1 import load_f1, load_noguchi_stewart, load_sf, load_sf_modes
-from entourage.data.datasets.letor import load_letor, load_letor_fold
+from entourage.data.datasets.formula1 import F1Races, load_f1
+from entourage.data.datasets.letor import (
+    Letor,
+    LetorFold,
+    SvmlightTable,
+    load_letor,
+    load_letor_fold,
+    read_svmlight,
+)
+from entourage.data.datasets.noguchi_stewart import ProductChoices, load_noguchi_stewart
+from entourage.data.datasets.san_francisco import TripChoices, load_sf, load_sf_modes
 from entourage.data.datasets.sushi import load_sushi
 
 __all__ = [
+    "F1Races",
+    "Letor",
+    "LetorFold",
+    "ProductChoices",
+    "SvmlightTable",
+    "TripChoices",
     "load_f1",
     "load_letor",
     "load_letor_fold",
@@ -12,4 +27,5 @@ __all__ = [
     "load_sf",
     "load_sf_modes",
     "load_sushi",
+    "read_svmlight",
 ]

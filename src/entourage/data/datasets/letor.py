@@ -1,28 +1,25 @@
-"""Learning-to-rank files: svmlight text with query ids, as LETOR and its successors are given out.
+"""Learning-to-rank files: svmlight text with query ids, as LETOR and its successors are distributed.
 
 A line is ``2 qid:10032 1:0.05 3:0.7 #docid = GX008``: the relevance, the query, the features by number
-from 1 (one that is left out is 0), a comment. Nothing is downloaded here. Where the files are to be had:
+from 1 (one that is left out is 0), a comment. Nothing is downloaded here. Where the files are available:
 
 - LETOR 3.0 and 4.0 (OHSUMED, MQ2007, MQ2008):
   https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/
 - MSLR-WEB10K and MSLR-WEB30K: https://www.microsoft.com/en-us/research/project/mslr/
 """
 
-import bz2
-import gzip
 import io
-import lzma
 import os
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
+from entourage.data.compressed import READ_ERRORS, find_compressed, open_download
+from entourage.data.datasets.numbers import read_number
+from entourage.data.grouping import group_rows
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_number
 
@@ -30,23 +27,19 @@ __all__ = [
     "Letor",
     "LetorFold",
     "SvmlightTable",
-    "group_rows",
     "load_letor",
     "load_letor_fold",
-    "open_binary",
     "read_svmlight",
 ]
 
 _HOME = (
-    "LETOR 4.0 and MSLR-WEB are to be had from Microsoft Research, "
+    "LETOR 4.0 and MSLR-WEB are available from Microsoft Research, "
     "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/ and "
     "https://www.microsoft.com/en-us/research/project/mslr/"
 )
 _BLOCK = 1 << 18  # bytes a call: scikit-learn's reader takes time quadratic in the lines it is given
 _MOST_FEATURES = 100_000  # objects are kept dense: a feature number beyond this is a slip
-_SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
 _N_FOLDS = 5
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +141,7 @@ def load_letor_fold(
     """Load the training, validation and test queries of one fold.
 
     Two layouts are known. ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on, as
-    LETOR and MSLR-WEB are given out; and ``Fold1_test.txt`` to ``Fold5_test.txt`` alone, which together
+    LETOR and MSLR-WEB are distributed; and ``Fold1_test.txt`` to ``Fold5_test.txt`` alone, which together
     hold each query once: there the test file of fold k - 1 (of the last, for the first) is for
     validation, as in LETOR, and the other three are for training. Each file may be compressed. All three
     parts have the same features and the same best grade.
@@ -171,75 +164,14 @@ def load_letor_fold(
     return LetorFold(train, validation, test)
 
 
-def group_rows(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Bring the rows of one id together: ids in order of first appearance, rows in theirs.
-
-    Returns
-    -------
-    rows : the rows, those of the first id first
-    offsets : where each id begins in them, of shape (ids + 1,)
-    first : the first row of each id
-
-    Examples
-    --------
-    >>> rows, offsets, first = group_rows(np.array([7, 5, 7]))
-    >>> rows.tolist(), offsets.tolist(), first.tolist()
-    ([0, 2, 1], [0, 2, 3], [0, 1])
-    """
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    rows = np.argsort(place[inverse], kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(place[inverse]))])
-    return rows.astype(np.int64), offsets.astype(np.int64), first[order].astype(np.int64)
-
-
-def open_binary(path: Path, home: str) -> IO[bytes]:
-    """Open a file, unpacked as its suffix says; ``home`` says where a missing one is to be had."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {what}; name the data file. {home}.")
-    suffix = path.suffix.lower()
-    if suffix in (".zip", ".7z", ".rar", ".tar", ".tgz"):
-        raise DataError(f"{path} is an archive; unpack it and name the file that was in it.")
-    try:
-        return _OPENERS.get(suffix, _open_plain)(path)
-    except OSError as error:
-        raise DataError(f"{path} can't be opened: {error}. Fetch it again.") from None
-
-
-def _open_plain(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-def _open_gzip(path: Path) -> IO[bytes]:
-    return io.BufferedReader(gzip.GzipFile(path))
-
-
-def _open_zstd(path: Path) -> IO[bytes]:
-    import pyarrow as pa
-
-    stream: IO[bytes] = pa.input_stream(str(path), compression="zstd")
-    return stream
-
-
-_OPENERS: dict[str, Callable[[Path], IO[bytes]]] = {
-    ".gz": _open_gzip,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": _open_zstd,
-}
-
-
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Cut a file into blocks of whole lines, each with the number of its first line."""
     line, rest = 1, b""
-    with open_binary(path, _HOME) as stream:
+    with open_download(path, _HOME) as stream:
         while True:
             try:
                 block = stream.read(_BLOCK)
-            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            except READ_ERRORS as error:
                 raise DataError(
                     f"{path} can't be read beyond line {line}: {error}. Fetch the file again."
                 ) from error
@@ -257,6 +189,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _parse(block: bytes, path: Path, first: int, n_features: int | None) -> SvmlightTable:
     """Parse some lines; on trouble, go through them one by one for the line to blame."""
+    from sklearn.datasets import load_svmlight_file
+
     most = n_features or _MOST_FEATURES
     try:
         X, relevance, qids = load_svmlight_file(
@@ -288,7 +222,7 @@ def _fault(words: list[bytes], most: int) -> str | None:
     """Say what is wrong with a line, by the rules of scikit-learn's reader."""
     if not words:
         return None
-    if not _is_number(words[0]):
+    if read_number(words[0]) is None:
         return f"the relevance needs a number, but {_show(words[0])} came"
     if len(words) < 2 or not words[1].startswith(b"qid:"):
         return "the query is missing: 'qid:' and a whole number must follow the relevance"
@@ -297,7 +231,7 @@ def _fault(words: list[bytes], most: int) -> str | None:
     before = 0
     for word in words[2:]:
         name, colon, value = word.partition(b":")
-        if not (colon and name.isdigit() and _is_number(value)):
+        if not (colon and name.isdigit() and read_number(value) is not None):
             return f"a feature needs the form number:value, but {_show(word)} came"
         if name.strip(b"0") == b"":
             return f"features are counted from 1, but {_show(word)} came"
@@ -307,13 +241,6 @@ def _fault(words: list[bytes], most: int) -> str | None:
             return f"features must be in increasing order, but {int(name)} came after {before}"
         before = int(name)
     return None
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        return abs(float(word)) <= _LARGEST
-    except ValueError:
-        return False
 
 
 def _show(word: bytes) -> str:
@@ -350,7 +277,7 @@ def _files_of_fold(folder: Path, fold: int) -> tuple[list[Path], list[Path], lis
         own = folder / f"Fold{fold}"
         train, validation, test = (_variant(own / f"{part}.txt") for part in ("train", "vali", "test"))
         return [train], [validation], [test]
-    if not any((folder / f"Fold1_test.txt{suffix}").is_file() for suffix in _SUFFIXES):
+    if find_compressed(folder / "Fold1_test.txt") is None:
         raise DataError(
             f"{folder} holds neither Fold{fold}/train.txt, vali.txt and test.txt nor Fold1_test.txt to "
             f"Fold{_N_FOLDS}_test.txt; name the folder that does. {_HOME}."
@@ -363,8 +290,7 @@ def _files_of_fold(folder: Path, fold: int) -> tuple[list[Path], list[Path], lis
 
 def _variant(path: Path) -> Path:
     """Return the file itself or its compressed form, whichever is there."""
-    for suffix in _SUFFIXES:
-        file = path.with_name(path.name + suffix)
-        if file.is_file():
-            return file
-    raise DataError(f"{path} is missing, plain or compressed; put it there. {_HOME}.")
+    file = find_compressed(path)
+    if file is None:
+        raise DataError(f"{path} is missing, plain or compressed; put it there. {_HOME}.")
+    return file

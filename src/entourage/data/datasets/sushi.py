@@ -1,6 +1,6 @@
 """Kamishima's sushi preferences: 5,000 people, each of whom ordered ten kinds of sushi.
 
-Nothing is downloaded here: the files are to be had from https://www.kamishima.net/sushi/
+Nothing is downloaded here: the files are available from https://www.kamishima.net/sushi/
 (sushi3-2016.zip), for research, not to be passed on. T. Kamishima, "Nantonac Collaborative Filtering:
 Recommendation Based on Order Responses", KDD 2003.
 
@@ -11,6 +11,7 @@ under "ID for the item set B", whose numbers are the rows of sushi3.idata, the s
 features of others.
 """
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.data.compressed import READ_ERRORS, find_compressed, open_compressed
+from entourage.data.datasets.numbers import read_number
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_choice
 
@@ -48,8 +51,7 @@ _USER_COLUMNS = {
     "east_west": 2,
     "moved": 2,
 }
-_LARGEST = float(np.finfo(np.float32).max)
-_HOME = "The files are to be had from https://www.kamishima.net/sushi/ (sushi3-2016.zip)"
+_HOME = "The files are available from https://www.kamishima.net/sushi/ (sushi3-2016.zip)"
 
 
 def _names(columns: dict[str, int]) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def load_sushi(folder: str | os.PathLike[str], which: str = "a", user_features: 
 
     Parameters
     ----------
-    folder : holds sushi3.idata, sushi3.udata and sushi3a.5000.10.order or sushi3b.5000.10.order
+    folder : holds sushi3.idata, sushi3.udata and sushi3a.5000.10.order or sushi3b.5000.10.order, plain or compressed
     which : "a" or "b"
     user_features : whether who ordered is the situation of each set, see ``USER_FEATURES``
     """
@@ -114,7 +116,7 @@ def _read_features(path: Path, columns: dict[str, int], skip: int) -> NDArray[np
         words = line.rstrip("\r\n").split("\t")
         if len(words) != skip + len(columns):
             raise DataError(
-                f"{path}, line {number}: {skip + len(columns)} columns parted by tabs are needed; "
+                f"{path}, line {number}: {skip + len(columns)} columns separated by tabs are needed; "
                 f"{len(words)} came. {_HOME}."
             )
         if skip == 2 and words[0].strip() != str(row):
@@ -124,7 +126,7 @@ def _read_features(path: Path, columns: dict[str, int], skip: int) -> NDArray[np
             )
         at = 0
         for word, (column, count) in zip(words[skip:], columns.items(), strict=True):
-            value = _number(word)
+            value = read_number(word)
             if value is None or (count and value not in range(count)):
                 needed = f"a whole number from 0 to {count - 1}" if count else "a number"
                 raise DataError(
@@ -150,7 +152,7 @@ def _read_orders(path: Path, n_items: int) -> list[NDArray[np.int64]]:
 def _order(words: Sequence[str], where: str, n_items: int) -> NDArray[np.int64]:
     if not all(word.isdigit() for word in words):
         raise DataError(
-            f"{where}: whole numbers, parted by spaces, are needed; got {' '.join(words)!r}. "
+            f"{where}: whole numbers, separated by spaces, are needed; got {' '.join(words)!r}. "
             "Put the line right."
         )
     if len(words) < 3 or len(words) != 2 + int(words[1]):
@@ -170,18 +172,13 @@ def _order(words: Sequence[str], where: str, n_items: int) -> NDArray[np.int64]:
 def _read_lines(path: Path) -> list[tuple[int, str]]:
     """Read the lines that aren't blank, with their numbers."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")  # names may be in any encoding; unused
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}. {_HOME}.") from None
-    lines = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if not lines:
+        stream = open_compressed(find_compressed(path) or path)
+        with io.TextIOWrapper(stream, encoding="utf-8", errors="replace") as lines:
+            text = lines.read()  # names may be in any encoding; they are not used
+    except READ_ERRORS as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"{path} can't be read: {reason}. {_HOME}.") from None
+    written = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not written:
         raise DataError(f"{path} is empty. {_HOME}.")
-    return lines
-
-
-def _number(word: str) -> float | None:
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return value if abs(value) <= _LARGEST else None
+    return written

@@ -26,12 +26,12 @@ __all__ = [
     "describe",
     "distribution_of_light",
     "linear_perspective",
-    "look",
     "occlusion",
     "relative_height",
     "relative_size",
     "texture_gradients",
     "usual_size",
+    "view_of",
 ]
 
 Map: TypeAlias = NDArray[np.float32]  # (h, w), a number for each pixel of the copy
@@ -53,7 +53,7 @@ NOISE = 0.005  # a change of lightness, of 1 in all, that is no texture and no e
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What the cues share, measured once a photograph on its copy of ``(h, w)`` pixels; made by `look`.
+    """What the cues share, measured once a photograph on its copy of ``(h, w)`` pixels; made by `view_of`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class View:
         return means.astype(np.float32)
 
 
-def look(image: ArrayLike) -> View:
+def view_of(image: ArrayLike) -> View:
     """Measure on a photograph, uint8 and of shape ``(h, w, 3)``, ``(h, w, 4)`` or ``(h, w)``, what the cues share."""
     require_image()
     from skimage.color import rgb2lab
@@ -344,7 +344,7 @@ def describe(image: ArrayLike, regions: Regions) -> Features:
             f"The regions are those of a photograph of {regions.shape} pixels; this one has {rgb.shape[:2]}. "
             "Cut the regions from the photograph itself."
         )
-    view = look(rgb)
+    view = view_of(rgb)
     return np.concatenate([cue.measure(view, regions) for cue in CUES.values()], axis=1)
 
 

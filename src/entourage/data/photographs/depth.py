@@ -1,19 +1,18 @@
 """From photographs to sets: each photograph a set of regions, described by cues, ranked by depth.
 
-Cutting and describing takes a second or so a photograph, so it is done in several processes and kept in a
+Cutting and describing takes a second or so a photograph, so it can be done in several processes, and is kept in a
 folder under the content of its files: the same photograph is never described twice, under whatever name.
 """
 
 import hashlib
-import multiprocessing
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +28,13 @@ from entourage.data.photographs.regions import (
 )
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Sets
-from entourage.errors import DataError, ParameterError, UserError, check_choice, check_number
+from entourage.errors import DataError, ParameterError, UserError, check_choice
 from entourage.files import replacing
 
-__all__ = ["CUTS", "DepthSets", "cut", "depth_ranks", "make_depth_sets"]
+__all__ = ["CUTS", "DepthSets", "Described", "cut", "depth_ranks", "make_depth_sets"]
+
+#: Cues and distances of the regions of a photograph.
+Described: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 #: How a photograph can be cut into regions, by name.
 CUTS: dict[str, Callable[[NDArray[Any]], Regions]] = {"grid": grid_regions, "superpixels": superpixels}
@@ -79,7 +81,7 @@ def make_depth_sets(
     regions: str = "grid",
     farthest: float = 80.0,
     cache: str | os.PathLike[str] | None = None,
-    workers: int = 1,
+    map_over: Callable[[Callable[[Photograph], Described], Sequence[Photograph]], Iterable[Described]] = map,
     on_photograph: Callable[[int], None] = lambda done: None,
 ) -> DepthSets:
     """Cut, describe and rank photographs.
@@ -90,10 +92,12 @@ def make_depth_sets(
     regions : "grid" or "superpixels"
     farthest : distances beyond it tie; the paper has 80 m, the reach of the laser
     cache : a folder in which what was computed is kept, under the content of the files
-    workers : how many processes; each needs about 0.5 GB for a photograph of 4 megapixels
-    on_photograph : told how many are done
+    map_over : applies a function to all photographs, in their order; the built-in `map` takes one after the other.
+        For several processes, ``functools.partial(entourage.training.parallel.map_in_order, workers=4)``; each needs
+        about 0.5 GB for a photograph of 4 megapixels
+    on_photograph : called with the number done so far
 
-    A photograph in which no two regions can be ranked is an error: there is nothing to learn or to judge.
+    A photograph in which no two regions can be ranked is an error: there is nothing to learn or to evaluate.
 
     Examples
     --------
@@ -102,7 +106,6 @@ def make_depth_sets(
     Sets(1 set of 3355 objects, 42 features, targets)
     """
     check_choice("regions", regions, CUTS)
-    check_number("workers", workers, least=1, whole=True)
     if len(photographs) == 0:
         raise DataError("There is no photograph; at least one is needed.")
     if cache is not None:
@@ -111,37 +114,26 @@ def make_depth_sets(
         except OSError as error:
             raise UserError(f"{cache} can't be a folder for what was computed: {error.strerror}.") from error
     features, ranks = [], []
-    for i, (described, distances) in enumerate(_describe_all(photographs, regions, cache, workers)):
-        own = depth_ranks(distances, farthest)
-        if np.unique(own[~np.isnan(own)]).size < 2:
-            raise DataError(
-                f"{photographs[i].depth} gives no two regions a different depth, so there is nothing to rank. "
-                "Leave this photograph out."
-            )
-        features.append(described)
-        ranks.append(own)
-        on_photograph(i + 1)
+    results = map_over(partial(_described, how=regions, cache=cache), photographs)
+    try:
+        for i, (described, distances) in enumerate(results):
+            own = depth_ranks(distances, farthest)
+            if np.unique(own[~np.isnan(own)]).size < 2:
+                raise DataError(
+                    f"{photographs[i].depth} gives no two regions a different depth, so there is nothing to rank. "
+                    "Leave this photograph out."
+                )
+            features.append(described)
+            ranks.append(own)
+            on_photograph(i + 1)
+    finally:
+        if isinstance(results, Generator):
+            results.close()  # photographs that wait are dropped now, not when the error is forgotten
     return DepthSets(Sets.from_list(features, ranks), list(photographs), regions)
 
 
-def _describe_all(
-    photographs: Sequence[Photograph], how: str, cache: str | os.PathLike[str] | None, workers: int
-) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    if workers == 1 or len(photographs) == 1:
-        yield from (_described(photo, how, cache) for photo in photographs)
-        return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            yield from pool.map(_described, photographs, [how] * len(photographs), [cache] * len(photographs))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _described(
-    photograph: Photograph, how: str, cache: str | os.PathLike[str] | None
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return cues and distances of the regions of one photograph, from the cache where they are there."""
+def _described(photograph: Photograph, how: str, cache: str | os.PathLike[str] | None) -> Described:
+    """Return cues and distances of the regions of one photograph, from the cache where possible."""
     if cache is None:
         return _describe(photograph, how)
     content = hashlib.sha256(f"{photograph.fingerprint()} {how} {_code()}".encode()).hexdigest()
@@ -151,7 +143,7 @@ def _described(
             with file.open("rb") as source, np.load(source) as kept:
                 return kept["cues"], kept["distances"]
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
-            pass  # damaged: it is made anew
+            pass  # damaged: it is computed again
     described, distances = _describe(photograph, how)
     try:
         with replacing(file) as scratch, scratch.open("xb") as out:
@@ -161,7 +153,7 @@ def _described(
     return described, distances
 
 
-def _describe(photograph: Photograph, how: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _describe(photograph: Photograph, how: str) -> Described:
     require_image()
     image, distances = photograph.read()
     parts = cut(image, how)
@@ -169,7 +161,7 @@ def _describe(photograph: Photograph, how: str) -> tuple[NDArray[np.float32], ND
 
 
 def _code() -> str:
-    """Tell this way of cutting and describing from an earlier one: what it computed is not taken for ours."""
+    """Identify this version of cutting and describing, so that results of another are not used."""
     digest = hashlib.sha256()
     for module in (cues, photographs, regions):
         digest.update(Path(str(module.__file__)).read_bytes())

@@ -1,6 +1,6 @@
 """Photographs with true depth, read from folders. Needs the extra ``[image]``.
 
-Three forms are known by their file names. Nothing is downloaded here; where the files are to be had:
+Three forms are known by their file names. Nothing is downloaded here; where the files are available:
 
 - Make3D, ``img-NAME.jpg`` with ``depth_sph_corr-NAME.mat``: http://make3d.cs.cornell.edu/data.html
   (A. Saxena, M. Sun, A. Ng, "Make3D: Learning 3D Scene Structure from a Single Still Image", PAMI 2009).
@@ -9,7 +9,7 @@ Three forms are known by their file names. Nothing is downloaded here; where the
 - Stereo scenes, ``NAME_left.png`` or ``.jpg`` with ``NAME_disp.png`` or ``.npz``, the disparities of
   Middlebury: https://vision.middlebury.edu/stereo/data/
 
-Pixels are taken as they are stored: a turn that the camera noted beside them (EXIF) is not carried out,
+Pixels are taken as they are stored: a rotation that the camera noted in EXIF is not applied,
 since the depth was laid over the pixels as they lie.
 """
 
@@ -56,7 +56,7 @@ class Photograph:
     Attributes
     ----------
     name : of the photograph, once in a folder
-    group : the drive, place or scene; photographs of one group must stay on one side of a split
+    group : the drive, place or scene; photographs of one group must stay in one fold
     split : "train" or "test", or None where the distribution has no split
     image : file of the photograph
     depth : file of the depth
@@ -113,7 +113,7 @@ class Photograph:
 
 @dataclass(frozen=True)
 class _Form:
-    """How the files of a distribution are named, in patterns and in words, and where they are to be had."""
+    """How the files of a distribution are named, in patterns and in words, and where they are available."""
 
     kind: str
     image: re.Pattern[str]
@@ -130,7 +130,7 @@ _MAKE3D = _Form(
     "img-NAME.jpg with depth_sph_corr-NAME.mat (Make3D, also in folders below)",
     True,
     "Unpack all four archives, Train400Img, Train400Depth, Test134 and Test134Depth, into one folder; "
-    "they are to be had from http://make3d.cs.cornell.edu/data.html",
+    "they are available from http://make3d.cs.cornell.edu/data.html",
 )
 _PAIRS = _Form(
     "metres",
@@ -138,7 +138,7 @@ _PAIRS = _Form(
     re.compile(r"(?P<name>.+)\.depth\.png", re.IGNORECASE),
     "NAME.color.jpg or .png with NAME.depth.png (16 bit, metres x 256)",
     False,
-    "Copy both files of each photograph; KITTI's are to be had from "
+    "Copy both files of each photograph; KITTI's are available from "
     "https://www.cvlibs.net/datasets/kitti/eval_depth_all.php",
 )
 _STEREO = _Form(
@@ -147,7 +147,7 @@ _STEREO = _Form(
     re.compile(r"(?P<name>.+)_disp\.(png|npz)", re.IGNORECASE),
     "NAME_left.png or .jpg with NAME_disp.png or .npz (disparities)",
     False,
-    "Copy both files of each scene; Middlebury's are to be had from "
+    "Copy both files of each scene; Middlebury's are available from "
     "https://vision.middlebury.edu/stereo/data/",
 )
 _FORMS = (_MAKE3D, _PAIRS, _STEREO)
@@ -181,7 +181,7 @@ def find_photographs(folder: Folder) -> list[Photograph]:
         known = "; ".join(form.said for form in _FORMS)
         raise DataError(
             f"{folder} needs photographs of one form, of {known}. It holds {came}. "
-            + ("Part them into folders." if forms else "Name the folder that holds such files, unpacked.")
+            + ("Separate them into folders." if forms else "Name the folder that holds such files, unpacked.")
         )
     loaders = {"make3d": load_make3d, "metres": load_depth_pairs, "disparity": load_middlebury}
     return loaders[forms[0].kind](folder)
@@ -195,11 +195,11 @@ def load_make3d(folder: Folder) -> list[Photograph]:
 
     - A photograph ``img-NAME.jpg`` belongs to the depth ``depth_sph_corr-NAME.mat``, wherever in the folder
       both lie; a NAME comes once.
-    - The split is told by the photograph's folder: the innermost one, inside the given folder, whose name
-      begins with "train" or "test", in any case. The depth's folder doesn't tell: that of the test
+    - The split is given by the photograph's folder: the innermost one, inside the given folder, whose name
+      begins with "train" or "test", in any case. The depth's folder doesn't matter: that of the test
       photographs is called Gridlaserdata. Without such folders the split is None.
     - The group is what stands before ``-p-`` in NAME, the place: ``math11`` of ``math11-p-139t0``. The
-      split is the distributors' own; whether it parts the places is not checked.
+      split is the distributors' own; whether it separates the places is not checked.
     - A .mat file (MATLAB 5) holds ``Position3DGrid`` of shape (55, 305, 4): Y, X, Z and the depth in metres.
       A depth that is not finite or not above 0 is no reading.
     - The grid covers the whole photograph, its 55 rows from top to bottom. So the photograph must stand
@@ -231,7 +231,7 @@ def load_depth_pairs(folder: Folder) -> list[Photograph]:
     ``_drive_<digits>``. Elsewhere a frame is taken to be named DRIVE_FRAME: the group is the name without its
     last ``_<digits>`` where several names share that, and otherwise the name itself. That also keeps together
     what only has a prefix in common, such as ``kuixu_000000`` and ``kuixu_000001``, separate scenes from one
-    source: it can cost a split some freedom, but parts no drive.
+    source: it can cost a split some freedom, but splits no drive.
 
     Parameters
     ----------

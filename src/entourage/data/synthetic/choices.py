@@ -1,4 +1,4 @@
-"""Tasks of choosing: which object of a set, or which of them, depends on all of them."""
+"""Choice tasks: which object is chosen, or which subset, depends on the whole choice set."""
 
 import functools
 from typing import Any
@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.sets import Seed
-from entourage.data.synthetic.medoid import make_hypervolume, make_medoid
+from entourage.data.synthetic.hypervolume import make_hypervolume
+from entourage.data.synthetic.medoid import make_medoid
+from entourage.data.synthetic.points import uniform_points
 from entourage.errors import check_choice, check_number
 
 __all__ = ["CHOICE_TASKS", "make_choice", "make_digits", "make_pareto"]
@@ -23,7 +25,7 @@ def make_choice(
     n_features: int = 2,
     random_state: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets and the place of the object that is chosen from each.
+    """Generate choice sets and the index of the object that is chosen from each.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def make_choice(
     check_choice("task", task, CHOICE_TASKS)
     if task == "nearest_neighbour":
         check_number("n_objects", n_objects, least=3, whole=True)
-        X = _points(n_sets, n_objects, n_features, random_state)
+        X = uniform_points(n_sets, n_objects, n_features, random_state)
         distances = np.linalg.norm(X[:, :, None] - X[:, None], axis=-1)  # (n, m, m)
         nearest = np.partition(distances, (1, 2), axis=2)[:, :, 1:3]  # (n, m, 2), without the object itself
         closest = nearest[:, :, 0] == nearest[:, :, 0].min(1, keepdims=True)  # two of them
@@ -53,7 +55,7 @@ def make_choice(
 def make_pareto(
     n_sets: int = 10_000, n_objects: int = 10, n_features: int = 2, random_state: Seed = None
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets and rows that are 1 for the objects that no other is better than in every feature.
+    """Generate sets and rows that are 1 for the Pareto-optimal objects: no other is better in every feature.
 
     Examples
     --------
@@ -61,10 +63,10 @@ def make_pareto(
     >>> y.tolist()
     [[1, 0, 0, 0], [0, 1, 0, 1]]
     """
-    X = _points(n_sets, n_objects, n_features, random_state)
+    X = uniform_points(n_sets, n_objects, n_features, random_state)
     beaten = np.any(
         np.all(X[:, None] > X[:, :, None], axis=3), axis=2
-    )  # (n, m): somebody is better throughout
+    )  # (n, m): another is better in every feature
     return X, 1 - beaten.astype(np.int64)
 
 
@@ -75,12 +77,12 @@ def make_digits(
     part: str = "train",
     random_state: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Generate sets of handwritten digits (scikit-learn's, 8 × 8) and rows that are 1 for those to choose.
+    """Generate sets of handwritten digits (scikit-learn's, 8 × 8) and rows that are 1 for the chosen ones.
 
     Parameters
     ----------
-    task : "mode" (all digits of the most frequent kind, of all such kinds where several are) or "unique" (digits whose
-        kind is there once)
+    task : "mode" (all digits of the most frequent class, or of all such classes where they tie) or "unique" (digits
+        whose class occurs once)
     part : "train" or "test": the two have no picture in common
 
     Examples
@@ -102,12 +104,6 @@ def make_digits(
     counts = (labels[:, :, None] == labels[:, None]).sum(2)
     wanted = counts == (counts.max(1, keepdims=True) if task == "mode" else 1)
     return pictures[drawn], wanted.astype(np.int64)
-
-
-def _points(n_sets: int, n_objects: int, n_features: int, random_state: Seed) -> Floats:
-    for name, value in (("n_sets", n_sets), ("n_objects", n_objects), ("n_features", n_features)):
-        check_number(name, value, least=1, whole=True)
-    return np.random.default_rng(random_state).random((n_sets, n_objects, n_features), dtype=np.float32)
 
 
 @functools.cache

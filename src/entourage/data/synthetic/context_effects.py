@@ -1,7 +1,7 @@
 """The context effects of the paper's appendix as data: compromise, attraction and similarity.
 
-Objects have two attributes, both better when larger (say quality and economy), and lie near the line on which
-one is traded for the other. Alone, they are worth about the same; what decides is the company.
+Alternatives have two attributes, both better when larger (say quality and economy), and lie near the line on which
+one is traded for the other. Without context their utilities are about the same, so that the context decides.
 """
 
 import numpy as np
@@ -13,41 +13,41 @@ from entourage.errors import check_choice, check_number
 __all__ = ["EFFECTS", "effect_utilities", "make_context_effect", "third_objects"]
 
 STRENGTH = 0.4  # of an effect, beside utilities that differ by a few hundredths
-NEAR = 0.12  # how far closeness reaches, in units of the attributes
+NEAR = 0.12  # the scale of similarity, in units of the attributes
 
 
 def _compromise(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Minus the distance to the middle of what is on offer: the extreme is shunned."""
+    """Minus the distance to the middle of the choice set: extreme alternatives lose."""
     middle = (X.min(1, keepdims=True) + X.max(1, keepdims=True)) / 2
     return np.asarray(-np.abs(X - middle).sum(2))
 
 
 def _attraction(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """How closely an object dominates others: a decoy makes its neighbour shine."""
+    """How closely an alternative dominates others: a decoy helps the alternative that dominates it."""
     gaps = X[:, :, None] - X[:, None]  # (n, i, j, 2): by how much i is better than j
     dominates = (gaps >= 0).all(3) & (gaps > 0).any(3)
     return np.asarray(np.where(dominates, np.exp(-np.abs(gaps).sum(3) / (2 * NEAR)), 0.0).sum(2))
 
 
 def _similarity(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Minus the closeness of the others: twins share their followers."""
+    """Minus the similarity to the others: similar alternatives take choices from each other."""
     distances = np.square(X[:, :, None] - X[:, None]).sum(3)
     close = np.exp(-distances / (2 * NEAR**2))
-    return np.asarray(1 - close.sum(2))  # an object is not its own twin
+    return np.asarray(1 - close.sum(2))  # an alternative is not similar to itself
 
 
-#: Each effect: what the company adds to the utility of each object of sets (n, m, 2), as (n, m).
+#: Each effect: what the context adds to the utility of each object of sets (n, m, 2), as (n, m).
 EFFECTS = {"compromise": _compromise, "attraction": _attraction, "similarity": _similarity}
 
 
 def effect_utilities(X: NDArray[np.floating], effect: str) -> NDArray[np.floating]:
-    """Return the true utilities U(x, C) of sets ``X (n, m, 2)``: mean attribute plus what company adds."""
+    """Return the true utilities U(x, C) of sets ``X (n, m, 2)``: mean attribute plus context effect."""
     added = EFFECTS[check_choice("effect", effect, EFFECTS)](X.astype(np.float64))
     return np.asarray(X.astype(np.float64).mean(2) + STRENGTH * added)
 
 
 def make_context_effect(effect: str, n_sets: int = 10_000, *, random_state: Seed = None) -> Sets:
-    """Make sets of two and of three objects, ranked by people subject to one context effect.
+    """Make sets of two and of three objects, ranked under one context effect.
 
     A and B lie on the two halves of the trade-off line; in every second set there is a third object,
     which lies anywhere or, as often, close to one of them.
@@ -88,10 +88,10 @@ def _pairs(n: int, rng: np.random.Generator) -> NDArray[np.floating]:
 
 
 def third_objects(effect: str, n: int, *, random_state: Seed = None) -> NDArray[np.float32]:
-    """Make the textbook cases, (n, 3, 2): A, B, and a C placed on B's side so that the effect is at work.
+    """Make the textbook cases, (n, 3, 2): A, B, and a C placed on B's side so that the effect occurs.
 
     For the compromise effect C is an extreme beyond B, for attraction a decoy just below B, for similarity a
-    near twin of B on the trade-off line.
+    near copy of B on the trade-off line.
     """
     rng = np.random.default_rng(random_state)
     X = _pairs(n, rng)

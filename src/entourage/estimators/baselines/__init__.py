@@ -11,7 +11,7 @@ from entourage.estimators.baselines.random_ranker import RandomRanker
 from entourage.estimators.baselines.rank_boost import RankBoost
 from entourage.estimators.baselines.rank_svm import RankSVM
 from entourage.estimators.ranker import Ranker
-from entourage.nets import FATE, FETA, ContextFree, SetAttention
+from entourage.nets import REGISTRY, ContextFree
 
 __all__ = [
     "MODELS",
@@ -37,7 +37,4 @@ MODELS: dict[str, Callable[[int], SetPredictor]] = {
     "RankNet": _ranker(ContextFree, "logistic"),
     "ListNet": _ranker(ContextFree, "listnet"),
     "LambdaMART": lambda seed: LambdaMART(random_state=seed),
-    "FETA-Net": _ranker(FETA, "hinge"),
-    "FATE-Net": _ranker(FATE, "hinge"),
-    "SetAttention": _ranker(SetAttention, "hinge"),
-}
+} | {entry.label: _ranker(entry.net, "hinge") for entry in REGISTRY if entry.context}

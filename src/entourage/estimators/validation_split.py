@@ -1,0 +1,51 @@
+"""Which sets are held out of training, and how a net is evaluated on them."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from entourage.data.sets import Sets
+from entourage.tasks import Task, metric_of_sets
+from entourage.training.batches import Resident
+from entourage.training.held_out import HeldOutEvaluation
+from entourage.training.standardizer import Standardizer
+
+__all__ = ["FEWEST_TO_HOLD_OUT", "evaluation_on", "hold_out"]
+
+MOST_TO_HOLD_OUT = 20_000  # of sets on disk
+FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
+
+
+def hold_out(
+    task: Task, sets: Sets, share: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return which sets to learn from, and which to hold out: only informative ones; None for none."""
+    informative = np.flatnonzero(task.informative(sets))
+    if not share or len(informative) < FEWEST_TO_HOLD_OUT:
+        return np.arange(len(sets)), None
+    count = min(max(1, round(share * len(sets))), len(informative) - 1)
+    count = min(count, MOST_TO_HOLD_OUT) if sets.on_disk else count  # these are read into memory
+    held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(informative)[:count])
+    return np.setdiff1d(np.arange(len(sets)), held_out), held_out
+
+
+def evaluation_on(
+    held_out: Sets,
+    task: Task,
+    standardise: Standardizer,
+    device: torch.device,
+    precision: str,
+    *,
+    weights: NDArray[Any] | None,
+    seed: int,
+) -> HeldOutEvaluation:
+    """Return what scores a net on held-out sets, by the criterion of the task."""
+
+    def values(scores: NDArray[Any]) -> NDArray[np.float64]:
+        return metric_of_sets(task.criterion, held_out, scores)
+
+    return HeldOutEvaluation(
+        Resident(standardise(held_out), device), values, precision, weights=weights, seed=seed
+    )
