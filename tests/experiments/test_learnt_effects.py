@@ -1,5 +1,7 @@
 """Compromise, attraction and similarity, learnt from generated rankings."""
 
+import numpy as np
+
 from entourage.data.synthetic.context_effects import EFFECTS, effect_utilities, third_objects
 from entourage.experiments import effects
 from entourage.experiments.paper import read_claims
@@ -26,6 +28,7 @@ def test_effects_writes_table_panels_and_report(tmp_path, monkeypatch):
     claims = read_claims("effects")
     claims["modes"]["quick"] |= {"n_train": 300, "n_test": 200, "steps": 10}
     monkeypatch.setattr(effects, "read_claims", lambda name: claims)
+    monkeypatch.setattr(effects, "GRID", np.linspace(0.02, 0.98, 13))
     text = effects.run_effects(tmp_path, Options(device="cpu"))
     assert text.count("RankNet") == 3
     assert set(EFFECTS) == {line.split("|")[1].strip() for line in text.splitlines() if "RankNet" in line}

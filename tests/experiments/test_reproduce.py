@@ -1,12 +1,12 @@
 """Experiments by name: imported when they are run, options that mean nothing refused."""
 
-import subprocess
 import sys
 from dataclasses import replace
-from importlib import import_module
+from importlib import import_module, reload
 
 import pytest
 
+from entourage import experiments
 from entourage.errors import ParameterError, UserError
 from entourage.experiments.reproduce import EXPERIMENTS, reproduce
 from entourage.experiments.rows import Options
@@ -21,12 +21,14 @@ def test_options_that_mean_nothing_are_refused(tmp_path):
             reproduce(name, tmp_path, replace(Options(), tune=True))
 
 
-def test_an_experiment_is_imported_when_it_is_run():
-    """Every entry of the table has its function; none is imported before."""
+def test_an_experiment_is_imported_when_it_is_run(monkeypatch):
     for name, module in EXPERIMENTS.items():
-        assert callable(getattr(import_module(module), f"run_{name}"))
-    code = "import sys; from entourage.experiments import reproduce; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not set(EXPERIMENTS.values()) & set(loaded)
+        assert callable(getattr(import_module(module), f"run_{name}")), "every entry has its function"
+        monkeypatch.setattr(experiments, name, sys.modules[module])  # both are restored
+        monkeypatch.delitem(sys.modules, module)
+    reload(sys.modules["entourage.experiments.reproduce"])
+    reload(experiments)
+    assert not set(EXPERIMENTS.values()) & set(sys.modules)
+    with pytest.raises(UserError, match="nothing to tune"):
+        reproduce("expressivity", None, Options(tune=True))
+    assert set(EXPERIMENTS.values()) & set(sys.modules) == {EXPERIMENTS["expressivity"]}

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pickling_pool import PicklingPool
 
 from entourage.errors import ParameterError, UserError
-from entourage.experiments import table1
+from entourage.experiments import rows, table1
 from entourage.experiments.models import held_out_data, model_jobs, training_data
 from entourage.experiments.paper import read_claims
 from entourage.experiments.rows import Options
@@ -101,10 +102,12 @@ def test_a_run_writes_rows_a_table_and_a_report_and_goes_on_where_it_stopped(
     assert len(calls) == 5, "nothing is run again"
 
 
-def test_workers_give_the_same_rows(tmp_path, small_sets):
-    # the workers read the real claims; only the list of jobs is made here
+def test_workers_give_the_same_rows(tmp_path, small_sets, monkeypatch):
     one = run_table1(tmp_path / "one", SMALL)
+    before = PicklingPool.opened
+    monkeypatch.setattr(rows, "open_pool", PicklingPool)
     two = run_table1(tmp_path / "two", replace(SMALL, workers=2))
+    assert PicklingPool.opened == before + 1
     assert one == two
 
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from pickling_pool import PicklingPool
 
 from entourage import FATE, Ranker
 from entourage.baselines import RandomRanker, RankSVM
@@ -117,8 +118,11 @@ def test_every_fit_has_its_own_seed_and_the_same_seed_gives_the_same_comparison(
     assert np.array_equal(again.differences, first.differences)
 
 
-def test_workers_come_to_the_same_result():
+def test_workers_come_to_the_same_result(monkeypatch):
+    monkeypatch.setattr(comparison, "open_pool", PicklingPool)
+    before = PicklingPool.opened
     one, two = (compare(SETS, PAIR, folds=2, workers=workers) for workers in (1, 2))
+    assert PicklingPool.opened == before + 1
     assert np.array_equal(one.differences, two.differences)
     assert [row["means"] for row in one.rows] == [row["means"] for row in two.rows]
 

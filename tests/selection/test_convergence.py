@@ -58,7 +58,7 @@ def test_training_that_ended_too_early_is_said(steps, improving):
         "FATE": (Ranker(FATE(16 if improving else 8), **settings), "context"),
         "chance": (RandomRanker(), "context"),
     }
-    found = compare(sets, candidates, folds=4, inner=2 if improving else 1)
+    found = compare(sets, candidates, folds=3, inner=2 if improving else 1)
     assert found.still_improving == ({"FATE": steps} if improving else {})
     said = "FATE was still improving when training ended (20 steps): a short training can look like context; "
     assert [sentence.partition("give")[0] for sentence in warnings_of(found)] == ([said] if improving else [])

@@ -70,7 +70,7 @@ def test_a_model_without_a_space_is_only_judged():
 
 def test_unknown_parameters_are_named():
     with pytest.raises(ParameterError, match="did you mean 'learning_rate'"):
-        tune(SMALL, X, RANKS, space={"learning_rat": Real(0.1, 1)}, trials=1)
+        tune(SMALL, X, RANKS, space={"learning_rat": Real(0.1, 1.0)}, trials=1)
     with pytest.raises(ParameterError, match="names 2 parameters"):
         tune(SMALL, X, RANKS, space={"l1 l2": Choice((0.1,))}, trials=1)
 

@@ -83,13 +83,16 @@ def compare(
     entourage compare races.csv --set-id race --target place --group season
     """
     from entourage.report.page import require_report
-    from entourage.selection import compare as run
-    from entourage.selection import refit_chosen, verdict, warnings_of
 
     if report is not None:
         require_report()
         check_output(report, table)
     outside_settings(outside, target_kind)
+    csv = csv_options(sep, decimal, encoding)
+
+    from entourage.selection import compare as run
+    from entourage.selection import refit_chosen, verdict, warnings_of
+
     training = read_training_table(
         table,
         set_id=set_id,
@@ -99,7 +102,7 @@ def compare(
         situation=situation,
         ignore=ignore,
         missing=missing,
-        csv=csv_options(sep, decimal, encoding),
+        csv=csv,
         group=group,
         codes=False,
     )

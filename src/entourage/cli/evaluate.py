@@ -31,11 +31,12 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model on a table that has its target: all metrics; with --json also accuracy by set size."""
+    csv = csv_options(sep, decimal, encoding)
+
     from entourage import load
     from entourage.estimators.evaluation_tables import evaluate_table
     from entourage.estimators.inputs import encoder_of
 
-    csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
     run_on(fitted, device, show=True)

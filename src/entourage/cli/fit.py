@@ -78,14 +78,15 @@ def fit(
 
     entourage fit races.csv --set-id race --target place -o races.entourage
     """
+    check_output(out, table)
+    csv = csv_options(sep, decimal, encoding)
+    settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
+
     from entourage.selection.auto import CANDIDATES, choose_net, estimator_for
     from entourage.tasks import TASKS
 
-    check_output(out, table)
     check_choice("--model", model, [*CANDIDATES, "auto"])
-    csv = csv_options(sep, decimal, encoding)
     console = Console(stderr=as_json)
-    settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
     settings["verbose"] = Console(stderr=True).is_terminal
     roles: dict[str, Any] = {"set_id": set_id, "target": target, "target_kind": target_kind}
     if on_disk is not None:

@@ -47,13 +47,14 @@ def predict(
     From Parquet to Parquet, where the rows of a set are contiguous, the table is read in parts; other tables are read
     whole.
     """
+    check_output(out, table, model)
+    csv = csv_options(sep, decimal, encoding)
+
     from entourage import load
     from entourage.data.table_files import kind_of, write_table
     from entourage.estimators.inputs import encoder_of
     from entourage.estimators.prediction_tables import predict_stream, predict_table
 
-    check_output(out, table, model)
-    csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder_of(fitted, model)
     run_on(fitted, device)

@@ -1,4 +1,4 @@
-"""The command ``entourage``. Heavy imports wait inside the commands, so that ``--help`` answers at once."""
+"""The command ``entourage``. Heavy imports wait inside the commands: ``--help`` and a wrong option answer at once."""
 
 import sys
 import warnings

@@ -68,14 +68,15 @@ def tune(
 
     The search is kept on disk: started again with the same table and settings, it goes on where it was.
     """
-    from entourage.selection import tune as search
-    from entourage.selection.auto import estimator_for
-
     check_output(out, table, study)
     if study is not None:
         check_output(study, table)
     csv = csv_options(sep, decimal, encoding)
     settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
+
+    from entourage.selection import tune as search
+    from entourage.selection.auto import estimator_for
+
     training = read_training_table(
         table,
         set_id=set_id,
