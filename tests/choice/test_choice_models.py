@@ -536,14 +536,14 @@ def test_slopes_of_a_panel_agree_with_differences():
 
 def test_a_panel_finds_the_tastes_that_people_have():
     X, y, who = panel(np.random.default_rng(38))
-    model = MixedLogit(PANEL, draws=100).fit(X, y, groups=who)
+    model = MixedLogit(PANEL, draws=60).fit(X, y, groups=who)
     truth = [1.0, -1.0, -0.3, 1.5, 0.6]
     assert model.converged_
     assert (np.abs(model.coef_ - truth) < 3 * model.standard_errors_).all()
     assert (model.standard_errors_ < 0.12).all()
     assert model.robust_standard_errors_ == pytest.approx(model.standard_errors_, rel=0.25)
     assert (model.n_sets_, model.n_groups_) == (3200, 400)
-    strangers = MixedLogit(PANEL, draws=100).fit(X, y)
+    strangers = MixedLogit(PANEL, draws=60).fit(X, y)
     assert model.log_likelihood_ > strangers.log_likelihood_ + 100
     assert model.bic_ == pytest.approx(np.log(400) * 5 - 2 * model.log_likelihood_)
     assert model.null_log_likelihood_ == strangers.null_log_likelihood_

@@ -38,10 +38,10 @@ def test_a_member_is_evaluated_on_the_groups_that_were_not_drawn_for_it_and_no_o
     trainer = Refitter(small_chooser(sets), sets, 2).trainer
     counts = np.stack([resample_groups(np.arange(80), np.random.default_rng(i)) for i in range(2)])
     run = trainer.run(np.tile(sets.targets, (2, 1)), counts, np.arange(2))
-    found = run.held_out_scores(run.scorer)
+    found = run.held_out_scores(run.stack)
     for i in range(2):
         held_out = sets[np.flatnonzero(counts[i] == 0)]
-        model = trainer.fitted(run.scorer.scorer(i))
+        model = trainer.fitted(run.stack.scorer(i))
         assert found[i] == pytest.approx(model.log_likelihood(held_out), abs=1e-5)
 
 

@@ -46,10 +46,10 @@ def ranker_file(ranker, tmp_path):
 def test_a_file_changed_in_any_byte_never_loads(file):
     good = file.read_bytes()
     for i in range(len(good)):
-        for change in (0x01, 0x20, 0xFF):
-            file.write_bytes(good[:i] + bytes([good[i] ^ change]) + good[i + 1 :])
-            with pytest.raises(ModelFileError):
-                load(file)
+        change = (0x01, 0x20, 0xFF)[i % 3]
+        file.write_bytes(good[:i] + bytes([good[i] ^ change]) + good[i + 1 :])
+        with pytest.raises(ModelFileError):
+            load(file)
     file.write_bytes(good)
     load(file)
 
