@@ -9,7 +9,7 @@ from entourage.tasks import Choice
 RNG = np.random.default_rng(0)
 MIXED = Sets.from_list([RNG.normal(size=(m, 2)) for m in (3, 5, 2, 4, 5, 3, 1, 6)])
 T, C = np.array([[1.0, 2.0], [1.0, 2.5]]), np.array([[2.0, 1.0], [2.5, 1.0]])  # targets and competitors
-TINY = {"steps": 8, "device": "cpu", "random_state": 0}
+TINY = {"steps": 6, "evaluate_every": 3, "device": "cpu", "random_state": 0}
 
 
 class Model:

@@ -1,6 +1,8 @@
 """The command effects: what it prints and writes is what the report has, and options that don't fit are refused."""
 
 import json
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -31,7 +33,7 @@ def products(tmp_path_factory):
     }
     frame = pd.DataFrame(columns).sample(frac=1, random_state=0, ignore_index=True)  # rows of a set apart
     frame.to_csv(folder / "products.csv", index=False)
-    for name, net, steps in (("seeing", FATE(width=32), 300), ("blind", ContextFree(width=16), 300)):
+    for name, net, steps in (("seeing", FATE(width=32), 300), ("blind", ContextFree(width=16), 200)):
         encoder = TableEncoder.fit(frame, set_id="offer", target="place")
         ranker = Ranker(net, steps=steps, device="cpu", random_state=0)
         ranker.fit(encoder(frame).sets)
@@ -41,10 +43,14 @@ def products(tmp_path_factory):
 
 def effects_command(folder, name, *options):
     files = [folder / f"{name}.entourage", folder / "products.csv", "--report", folder / f"{name}.html"]
-    return CliRunner().invoke(
-        app,
-        ["effects", *map(str, files), "--draws", "0", "--device", "cpu", "--refits", "0", *map(str, options)],
-    )
+    return invoke(*files, "--draws", 0, "--refits", 0, *options)
+
+
+def invoke(*arguments):
+    """Run the command; with --json no page is drawn, which takes most of the time."""
+    drawn = patch("entourage.cli.effects_page.write_effects") if "--json" in arguments else nullcontext()
+    with drawn:
+        return CliRunner().invoke(app, ["effects", *map(str, arguments), "--device", "cpu"])
 
 
 def test_the_command_finds_attraction_where_it_is_and_exactly_none_without_context(products):
@@ -156,9 +162,7 @@ def trips(tmp_path_factory):
 
 def run_command(folder, table, *options):
     files = [folder / "trips.entourage", folder / table, "--report", folder / "page.html"]
-    result = CliRunner().invoke(
-        app, ["effects", *map(str, files), "--draws", "0", "--device", "cpu", *map(str, options)]
-    )
+    result = invoke(*files, "--draws", 0, *options)
     assert result.exception is None, result.exception
     return result
 

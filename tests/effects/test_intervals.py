@@ -37,8 +37,8 @@ def test_without_context_intervals_hold_zero():
     # Two small data sets without context, seven quantities each; of 95 % intervals hardly any may leave 0 out.
     excluded, widths = [], []
     for seed in range(2):
-        sets = choice_sets(seed, n=60)
-        model = small_chooser(sets, steps=20, learning_rate=0.01)
+        sets = choice_sets(seed, n=60, sizes=(2, 4))
+        model = small_chooser(sets, steps=20, evaluate_every=4, learning_rate=0.01)
         refits = refit_resampled(model, sets, refits=4, random_state=seed)
         better = {"x0": "more", "x1": "more"}
         report = effects_report(model, sets, refits=refits, draws=0, better=better, most_triples=100)

@@ -119,10 +119,10 @@ def refit_resampled(
     >>> from entourage import FATE, DiscreteChooser
     >>> from entourage.data import make_medoid
     >>> X, ranks = make_medoid(n_sets=60, random_state=0)
-    >>> model = DiscreteChooser(FATE(width=8), steps=10, random_state=0).fit(X, ranks.argmin(1))
-    >>> found = refit_resampled(model, model.task.sets_of(X, ranks.argmin(1)), refits=3)
+    >>> model = DiscreteChooser(FATE(width=8), steps=4, random_state=0).fit(X, ranks.argmin(1))
+    >>> found = refit_resampled(model, model.task.sets_of(X, ranks.argmin(1)), refits=2)
     >>> len(found.people), len(found.null), [len(part) for part in found.known]
-    (3, 3, [2, 2, 2])
+    (2, 2, [2, 2, 2])
     >>> len(found.people[0])
     3
     """
