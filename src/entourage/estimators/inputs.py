@@ -147,7 +147,7 @@ def check_something_to_learn(task: Task, sets: Sets) -> None:
             "a set: it seems to have another value in every row."
         )
     if not task.informative(sets).any():
-        raise DataError(task.nothing)
+        raise DataError(task.nothing_to_learn)
 
 
 def _read(
