@@ -27,7 +27,10 @@ class Choice:
     losses = CHOICE_LOSSES
     main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
     searched_by, searched_words = "log_likelihood", criterion_words
-    nothing_to_learn = "No set has two objects and a chosen one, so there is nothing to learn. Check that y marks the chosen objects."
+    nothing_to_learn = (
+        "No set has two objects and a chosen one, so there is nothing to learn. "
+        "Check that y marks the chosen objects."
+    )
 
     def __init__(self, *, outside: bool = False) -> None:
         self.outside = outside

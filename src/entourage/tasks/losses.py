@@ -9,9 +9,9 @@ ranks : (n, m)
 mask : (n, m)
     False in the padding.
 
-Three rules hold for all of them. *Ties*: two objects of equal rank add nothing to the loss, whether their scores
-differ or not. *Unranked objects* take no part; where they are worse than all that are ranked, give them a common last
-rank. *A set in which no order is known* (one object, all tied, all padding) has the loss 0 and no gradient.
+Three rules hold for all of them. *Ties*: two objects of equal rank need neither different nor equal scores. *Unranked
+objects* take no part; where they are worse than all that are ranked, give them a common last rank. *A set in which no
+order is known* (one object, all tied, all padding) has the loss 0 and no gradient.
 
 A callable of your own with this signature can stand in for any of them; it may also return a single
 number, the mean over the sets, if no set is weighted.
