@@ -102,9 +102,12 @@ class Ranker(NetEstimator):
     history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
         scores of two halves of them
     best_score_ : the best score on the held-out sets, None where none were held out. The weights were selected by it,
-    so it is too optimistic, the more so the fewer sets there are held_out_score_ : a score without this selection
-    bias: each half of the held-out sets at the step that was best for the other half. None where none were held out
-    n_features_in_, n_situation_features_in_ : how many features were seen feature_names_in_ : the columns that were
-    learnt from, where it was a table n_steps_ : how many steps were trained interrupted_ : whether training was
-    interrupted by Ctrl-C table_ : what turns tables into sets, where the model was fitted to a table; else None
+        so it is too optimistic, the more so the fewer sets there are
+    held_out_score_ : a score without this selection bias: each half of the held-out sets at the step that was best
+        for the other half. None where none were held out
+    n_features_in_, n_situation_features_in_ : how many features were seen
+    feature_names_in_ : the columns that were learnt from, where it was a table
+    n_steps_ : how many steps were trained
+    interrupted_ : whether training was interrupted by Ctrl-C
+    table_ : what turns tables into sets, where the model was fitted to a table; else None
     """
