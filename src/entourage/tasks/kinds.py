@@ -29,5 +29,7 @@ def task_of(kind: str, *, outside: bool = False) -> Task:
     if not outside:
         return task
     if kind != "choice":
-        raise ParameterError(f'outside=True is for discrete choice, kind="choice"; got {kind!r}.')
+        raise ParameterError(
+            f'outside=True is for discrete choice: it goes with kind="choice"; got {kind!r}.'
+        )
     return Choice(outside=True)
