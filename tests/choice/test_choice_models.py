@@ -721,7 +721,7 @@ def test_choices_told_perfectly_have_no_finite_estimate():
 def test_a_climb_cut_short_is_said(monkeypatch):
     X, y = linear(np.random.default_rng(23))
     monkeypatch.setattr(MultinomialLogit, "_max_iter", 1)
-    with pytest.warns(ConvergenceWarning, match="did not reach the top"):
+    with pytest.warns(ConvergenceWarning, match="did not converge to the maximum"):
         model = MultinomialLogit().fit(X, y)
     assert "NOT CONVERGED" in model.summary()
 
