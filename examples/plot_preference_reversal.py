@@ -1,10 +1,10 @@
 """
-A preference that depends on a third
-====================================
+A preference reversal
+=====================
 
-Points are ranked by their distance to the medoid of their set. We train a context-free net and FATE on sets
-of five, then fix two points A and B and move another one over the plane: where it stands decides which of the
-two is ahead. The context-free net can't see it.
+Points are ranked by their distance to the medoid of their set. We train a context-free net and FATE on sets of five,
+then fix two points A and B and move another one over the plane: its position decides which of the two is ranked
+first. The context-free net can't represent that.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Sets of many sizes, ties, and users who differ
-==============================================
+Sets of many sizes, ties, and features of the user
+==================================================
 
 Real sets differ in size, tie, and leave objects unranked; and the same objects are ranked differently by
-different users. Here are hotels with a price and a rating. Some guests look at the price, others at the
-rating, and all of them dislike the dearest hotel on offer, whatever it costs.
+different users. Here are hotels with a price and a rating. Some guests prefer a low price, others a
+high rating, and all of them dislike the dearest hotel on offer, whatever it costs.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ for name, score in scores.items():
     print(f"{name:28} {score:.3f}")
 
 # %%
-# Knowing the guest helps, and so does seeing which hotel is the dearest of the search.
+# Features of the guest improve predictions, and so does context: which hotel is the dearest of the search.
 
 figure, axis = plt.subplots(figsize=(7, 2.6), layout="constrained")
 names = list(scores)

@@ -1,7 +1,7 @@
-"""What goes wrong, said so that a user can act on it.
+"""Errors that a user can act on, and checks of parameters.
 
-Everything here derives from :class:`UserError`: the command line prints such an error as one plain
-sentence and exits with 2. Anything else that escapes is a bug, and keeps its traceback.
+Everything here derives from :class:`UserError`: the command line prints such an error as one plain sentence and exits
+with code 2. Any other exception is a bug, and keeps its traceback.
 """
 
 import difflib
@@ -24,11 +24,11 @@ __all__ = [
 
 
 class UserError(ValueError):
-    """Something the user can put right; the message says how."""
+    """An error that the user can correct; the message says how."""
 
 
 class ShapeError(UserError):
-    """An array has other axes than needed."""
+    """An array has the wrong shape."""
 
 
 class DataError(UserError):
@@ -36,27 +36,27 @@ class DataError(UserError):
 
 
 class DataWarning(UserWarning):
-    """The data can be used, but may not be what was meant."""
+    """The data can be used, but may not be what was intended."""
 
 
 class ParameterError(UserError):
-    """A parameter has a value that means nothing here."""
+    """A parameter has an invalid value."""
 
 
 class TrainingError(UserError):
-    """Training ran into numbers that are no longer numbers."""
+    """Training diverged: a loss or a score became infinite or NaN."""
 
 
 class ModelFileError(UserError):
-    """A model file can't be read: foreign, cut short, changed or of another version."""
+    """A model file can't be read: not a model file, truncated, changed or of another version."""
 
 
 class CheckpointError(UserError):
-    """A checkpoint folder holds another run than the one that was started."""
+    """A checkpoint folder belongs to another run."""
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``choices``; otherwise say what it may be.
+    """Return ``value`` if it is one of ``choices``; otherwise raise an error that lists them.
 
     Examples
     --------

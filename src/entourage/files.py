@@ -1,4 +1,4 @@
-"""Files written all or nothing."""
+"""Atomic writing of files: all or nothing."""
 
 import contextlib
 import os
@@ -29,14 +29,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
-    """See, before any long work, that a file can be written there, and that it is none of the inputs.
+    """Check, before any long work, that a file can be written there, and that it is none of the inputs.
 
     An input is the same file under any name: a relative path, a symbolic or a hard link.
     """
     for given in inputs:
         if given is not None and _same_file(Path(path), Path(given)):
             raise UserError(
-                f"{path} can't be written: it is what is read ({given}), and would be lost. Name another file."
+                f"{path} can't be written: it is also an input ({given}), and would be overwritten. Name another file."
             )
     folder = Path(path).absolute().parent
     if not folder.is_dir():

@@ -76,7 +76,7 @@ def test_a_users_mistake_is_a_plain_sentence_and_exit_code_2(tmp_path, capsys):
 def test_the_console_script_exits_with_2_as_well(tmp_path):
     result = run_script("predict", "m.entourage", "t.csv", "-o", "t.csv", cwd=tmp_path)
     assert result.returncode == 2
-    assert result.stderr.startswith("Error: t.csv can't be written: it is what is read (t.csv)")
+    assert result.stderr.startswith("Error: t.csv can't be written: it is also an input (t.csv)")
     assert "Traceback" not in result.stderr
 
 

@@ -65,7 +65,7 @@ def honest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("honest")
     found = Files()
     for name, make in MODELS.items():
-        with warnings.catch_warnings(action="ignore"):  # of what few data leave open
+        with warnings.catch_warnings(action="ignore"):  # of what few data do not identify
             model = make()
         model.save(folder / name)
         found[name] = (*files.read(folder / name, "model"), model)

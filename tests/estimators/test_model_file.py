@@ -128,7 +128,7 @@ def test_estimates_have_names_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("unfitted", [Ranker(), MultinomialLogit(), NestedLogit([[1, 2]])], ids=repr)
 def test_a_model_that_learnt_nothing_is_not_saved(unfitted, tmp_path):
-    with pytest.raises(NotFittedError, match="has not learnt anything yet; call fit"):
+    with pytest.raises(NotFittedError, match="is not fitted yet; call fit"):
         unfitted.save(tmp_path / "m.entourage")
     assert list(tmp_path.iterdir()) == []
 

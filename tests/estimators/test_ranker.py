@@ -228,8 +228,8 @@ def test_a_single_set_and_tiny_data_can_be_learnt_from():
 
 
 WRONG = [
-    (lambda: quick().predict(X), NotFittedError, "has not learnt anything yet"),
-    (lambda: quick().save("x"), NotFittedError, "has not learnt anything yet"),
+    (lambda: quick().predict(X), NotFittedError, "is not fitted yet"),
+    (lambda: quick().save("x"), NotFittedError, "is not fitted yet"),
     (lambda: quick().fit(X), DataError, "Ranks are needed"),
     (lambda: quick().fit(X[0], RANKS[0]), ShapeError, "pass X\\[None\\]"),
     (lambda: quick().fit(X, RANKS[:, :3]), ShapeError, "one entry per object"),

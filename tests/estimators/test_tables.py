@@ -60,7 +60,7 @@ def test_evaluation_agrees_with_the_estimators_score(model):
     with pytest.raises(DataError, match="lacks column 'place'"):
         evaluate_table(model, table.drop_columns(["place"]))
     tied = table.set_column(3, "place", pa.array([1] * table.num_rows))
-    with pytest.raises(DataError, match="targets are all alike"):
+    with pytest.raises(DataError, match="all targets are equal"):
         evaluate_table(model, tied)
 
 

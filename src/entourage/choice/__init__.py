@@ -1,6 +1,6 @@
 """Choice models of econometrics: few parameters, estimated by maximum likelihood, with standard errors.
 
-They take sets and choices as `entourage.DiscreteChooser` does, and stand beside it as what is to be beaten.
+They take sets and choices as `entourage.DiscreteChooser` does, and serve as its benchmark.
 """
 
 from entourage.choice.base import ChoiceModel

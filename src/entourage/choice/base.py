@@ -24,7 +24,7 @@ __all__ = ["ChoiceModel"]
 
 
 class ChoiceModel(OneChoicePredictor):
-    """One object of each set is chosen, with probabilities that a few parameters set.
+    """A parametric model of discrete choice: one object of each set is chosen.
 
     A subclass says what its parameters are (``_start``, ``_steps``, ``_names``), and what a set adds to the
     log-likelihood (``_contributions``). The rest is here.
@@ -32,19 +32,19 @@ class ChoiceModel(OneChoicePredictor):
     Attributes
     ----------
     coef_ : the estimates, in the order of ``parameter_names_``
-    standard_errors_ : by the inverse of minus the Hessian; NaN where the data leave an estimate open
-    robust_standard_errors_ : by the sandwich, which holds also where the model is not quite right; with
-        ``groups``, also where the sets of a group are not independent of each other (clustered, times
-        G / (G - 1) for G groups; they need many groups)
+    standard_errors_ : by the inverse of minus the Hessian; NaN where a parameter is not identified
+    robust_standard_errors_ : by the sandwich estimator, valid also under misspecification; with ``groups`` clustered,
+        valid also where the sets of a group are not independent (times G / (G - 1) for G groups; they need many
+        groups)
     z_values_ : estimates over their standard errors; over the robust ones where these are clustered
     covariance_ : the covariance of the estimates, by the Hessian
-    log_likelihood_, null_log_likelihood_ : of the data; null = every object of a set is as likely
+    log_likelihood_, null_log_likelihood_ : of the data; null = all objects of a set are equally likely
     rho_squared_ : 1 less the ratio of the two (McFadden)
-    n_parameters_ : how many parameters the data settle; with a penalty, the effective number
+    n_parameters_ : how many parameters are identified; with a penalty, the effective number
     aic_, bic_ : information criteria, smaller is better; that of a panel counts people, others count sets
     n_sets_, n_groups_ : how many sets were seen, and how many groups of them; without ``groups``, as many
-    open_ : which estimates the data leave open, by directions in which the likelihood is flat
-    converged_ : whether the top of the likelihood was found
+    open_ : which parameters are not identified, by directions in which the likelihood is flat
+    converged_ : whether the maximum of the likelihood was found
     """
 
     _max_iter = 500
@@ -61,10 +61,10 @@ class ChoiceModel(OneChoicePredictor):
     ) -> Self:
         """Estimate from sets and the place of the chosen object in each, or rows of 0 and 1.
 
-        Weights count as so many sets each, after they are brought to mean 1. ``groups`` says who chose, one label
-        a set: robust standard errors then take people, not sets, for independent (clustered errors), and in
-        `MixedLogit` a person's choices share their coefficients. By default every set is somebody else's. Of a table,
-        both may be names of columns; see :meth:`entourage.Ranker.fit`.
+        A weight counts as so many sets, once weights are scaled to mean 1. ``groups`` identifies the decision maker,
+        one label a set: robust standard errors are then clustered by person, and in `MixedLogit` a person's choices
+        share their coefficients. By default every set has a decision maker of its own. Of a table, both may be names
+        of columns; see :meth:`entourage.Ranker.fit`.
         """
         self.check_parameters()
         sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
@@ -98,7 +98,7 @@ class ChoiceModel(OneChoicePredictor):
         self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
         self.n_sets_, self.n_groups_ = len(sets), int(people.max()) + 1
         scores = slopes * weights[:, None]
-        self._judge(peak.information, penalty, scores if self._panel else sum_by(people, scores), steps)
+        self._set_results(peak.information, penalty, scores if self._panel else sum_by(people, scores), steps)
         self._warn()
         return self
 
@@ -107,7 +107,7 @@ class ChoiceModel(OneChoicePredictor):
         self._check_fitted()
         if feature_names is not None and len(feature_names) != self.n_features_in_:
             raise ShapeError(
-                f"This model has {self.n_features_in_} features; {len(feature_names)} names came."
+                f"This model has {self.n_features_in_} features; got {len(feature_names)} names."
             )
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
@@ -125,7 +125,7 @@ class ChoiceModel(OneChoicePredictor):
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Any]) -> "ChoiceModel":
-        """Make the model again that a file holds."""
+        """Restore the model that a file holds."""
         from entourage.choice.kept import remake
 
         return remake(cls.__name__, content, tensors)
@@ -136,7 +136,7 @@ class ChoiceModel(OneChoicePredictor):
     _panel = False  # whether the choices of a person are one contribution to the likelihood
 
     def check_parameters(self) -> None:
-        """Say which parameter of the constructor means nothing."""
+        """Raise an error where a parameter of the constructor is invalid."""
 
     def _objects_alone(self, sets: Sets) -> Sets:
         """Return sets without features of the situation, or say that there are some."""
@@ -155,7 +155,7 @@ class ChoiceModel(OneChoicePredictor):
         return Packed.of(sets)
 
     def _learn_from(self, sets: Sets, people: Index) -> Packed:
-        """Do what `_design` does, knowing who chose, (n,)."""
+        """Do what `_design` does, given the decision maker of each set, (n,)."""
         return self._design(sets)
 
     @abstractmethod
@@ -208,8 +208,8 @@ class ChoiceModel(OneChoicePredictor):
             return TableEncoder.from_json(self.table_).feature_names
         return [f"x{i}" for i in range(self.n_features_in_)] if given is None else list(given)
 
-    def _judge(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
-        """Leave estimates, standard errors and criteria behind; see the class."""
+    def _set_results(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
+        """Set estimates, standard errors and criteria; see the class."""
         free, flat = inverse(information, steps, self.n_sets_)
         factor = self.n_groups_ / (self.n_groups_ - 1) if self.clustered else 1.0
         sandwich = factor * free @ (scores.T @ scores) @ free
@@ -235,7 +235,7 @@ class ChoiceModel(OneChoicePredictor):
 
     @property
     def clustered(self) -> bool:
-        """Whether sets of a group were taken for independent in the likelihood, and are not in robust errors."""
+        """Whether robust errors are clustered by group, while the likelihood takes sets for independent."""
         return not self._panel and self.n_groups_ < self.n_sets_
 
     def _root(self, variances: Floats) -> Floats:
@@ -245,15 +245,15 @@ class ChoiceModel(OneChoicePredictor):
         name = type(self).__name__
         if not self.converged_:
             warnings.warn(
-                f"{name} did not reach the top of the likelihood. Bring features to similar scales, or ask "
-                "for fewer parameters.",
+                f"{name} did not converge to the maximum of the likelihood. Bring features to similar scales, or use "
+                "fewer parameters.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         if self.clustered and self.n_groups_ <= round(self.n_parameters_):
             warnings.warn(
                 f"{self.n_groups_} groups are too few for clustered errors of {self.n_parameters_:g} parameters: they "
-                "come out too small, and z too large. Give more groups, or leave groups out.",
+                "are too small, and z is too large. Give more groups, or leave groups out.",
                 stacklevel=3,
             )
         if self.open_.any():
@@ -261,16 +261,16 @@ class ChoiceModel(OneChoicePredictor):
             shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
             way_out = ", or set l2 above 0" if hasattr(self, "l2") else ""
             warnings.warn(
-                f"The data leave open {shown}: the likelihood has no single finite top there (a feature that "
-                "never differs within a set, one that follows from others, or one that tells choices "
-                f"perfectly). Their standard errors are NaN. Drop such features{way_out}.",
+                f"Not identified: {shown}. The likelihood has no unique finite maximum in them (a feature that never "
+                "differs within a set, one that is collinear with others, or one that predicts choices perfectly). "
+                f"Their standard errors are NaN. Drop such features{way_out}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
 
 def _people(groups: ArrayLike | None, n_sets: int) -> Index:
-    """Return whose choice each set is, (n,): the place of its label among the sorted ones."""
+    """Return the decision maker of each set, (n,): the place of its label among the sorted ones."""
     if groups is None:
         return np.arange(n_sets)
     try:

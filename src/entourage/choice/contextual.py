@@ -1,4 +1,4 @@
-"""Contextual logit: a linear utility to which every other object of the set adds its share."""
+"""Contextual logit: a linear utility with pairwise context effects of the other objects of the set."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ class ContextualLogit(ChoiceModel):
 
     With features, :math:`u_i = b^\top x_i + \sum_{j \ne i} x_j^\top A x_i`; Tomlinson and Benson (2021) take a mean
     in place of the sum. Without (``alternatives``; Seshadri, Peysakhovich and Ugander 2019),
-    :math:`u_i = \sum_{j \ne i} U_{ij}`: what the presence of j does for i.
+    :math:`u_i = \sum_{j \ne i} U_{ij}`: the effect of the presence of j on the utility of i.
 
     ``rank`` makes :math:`A = L R^\top`, or :math:`U_{ij} = T_i \cdot C_j`, with so few columns.
 
@@ -37,7 +37,7 @@ class ContextualLogit(ChoiceModel):
 
     Attributes
     ----------
-    interactions_ : A, (d, d), or U, (alternatives, alternatives): with mean 0, since a number added to all of U
+    interactions_ : A, (d, d), or U, (alternatives, alternatives): with mean 0, since a constant added to all of U
         changes no probability, and 0 on its diagonal
 
     Examples
@@ -80,7 +80,7 @@ class ContextualLogit(ChoiceModel):
         return self.rank is None
 
     def check_parameters(self) -> None:
-        """Say which parameter of the constructor means nothing."""
+        """Raise an error where a parameter of the constructor is invalid."""
         if self.rank is not None:
             check_number("rank", self.rank, least=1, whole=True)
         if self.alternatives is not None:

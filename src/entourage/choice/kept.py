@@ -23,7 +23,7 @@ Shape: TypeAlias = tuple[int, ...]
 MOST_DRAWS = 10_000_000  # each costs memory whenever something is predicted
 FLAGS = ("converged_",)
 COUNTS = ("n_features_in_", "n_sets_", "n_groups_")
-NUMBERS = (  # NaN and infinite where the data leave them open
+NUMBERS = (  # NaN and infinite where a parameter is not identified
     "log_likelihood_",
     "null_log_likelihood_",
     "n_parameters_",
@@ -34,7 +34,7 @@ NUMBERS = (  # NaN and infinite where the data leave them open
 
 
 def remake(name: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
-    """Make the model again that `entourage.estimators.model_file.save_attributes` wrote."""
+    """Restore the model that `entourage.estimators.model_file.save_attributes` wrote."""
     kind = MODELS[name]
     params = params_of(kind, content.get("params"), other={"nests": Sequence[Sequence[float]]})
     for key, value in params.items():
@@ -89,11 +89,11 @@ class _Arrays:
         return value.numpy().copy()
 
     def must_be_empty(self) -> None:
-        """Refuse what nobody asked for."""
+        """Refuse arrays that were not taken."""
         need(not self.left, f"it holds arrays that the model doesn't have: {', '.join(self.left)[:100]}.")
 
 
-# Each of these takes the arrays that its model alone has, and returns how many parameters there are, and how many
+# Each of these takes the arrays that only its model has, and returns how many parameters there are, and how many
 # numbers are reported.
 
 

@@ -41,7 +41,7 @@ class Packed:
 
     @classmethod
     def centred(cls, sets: Sets) -> Self:
-        """Take the objects less the mean of their set: what all share cancels, and would drown what differs."""
+        """Take the objects less the mean of their set: what all share cancels, and would cost precision."""
         whole = cls.of(sets)
         within = whole.features - (whole.sum(whole.features) / whole.sizes[:, None])[whole.owner]
         rounding = ROUNDING * np.abs(whole.features).max(

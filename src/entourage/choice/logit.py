@@ -1,4 +1,4 @@
-"""Multinomial logit: a linear utility, each object on its own."""
+"""Multinomial logit: a linear, context-free utility."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["MultinomialLogit", "one_hot"]
 class MultinomialLogit(ChoiceModel):
     r"""Choose with probabilities :math:`P_i = e^{u_i} / \sum_j e^{u_j}`, :math:`u_i = b^\top x_i` (McFadden 1974).
 
-    The log-likelihood is concave: Newton's method finds the one top there is.
+    The log-likelihood is concave: Newton's method finds its maximum.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class MultinomialLogit(ChoiceModel):
         return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
 
     def check_parameters(self) -> None:
-        """Say which parameter of the constructor means nothing."""
+        """Raise an error where a parameter of the constructor is invalid."""
         if self.alternatives is not None:
             check_number("alternatives", self.alternatives, least=2, whole=True)
         check_number("l2", self.l2, least=0)

@@ -1,4 +1,4 @@
-"""Mixed logit: coefficients differ from one chooser to the next."""
+"""Mixed logit: coefficients differ between decision makers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,18 +40,18 @@ class MixedLogit(ChoiceModel):
     r"""A logit whose coefficients differ from person to person (McFadden and Train 2000).
 
     :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with independent normal or lognormal coefficients for
-    some features and fixed ones for the others. ``fit(X, y, groups=...)`` is told who chose, one label a set: all
-    choices of a person share one b, and are as likely as :math:`E_b[\prod_t P_{i_t}(b)]` says (a panel; Revelt and
-    Train 1998). By default every set is somebody else's. The expectation is a mean over Halton draws, other ones
-    for each person, in the order of their labels, and the simulated likelihood is maximised.
+    some features and fixed ones for the others. ``groups`` of ``fit`` identifies the decision maker, one label a set:
+    all choices of a person share one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and
+    Train 1998). By default every set has a decision maker of its own. The expectation is a mean over Halton draws,
+    different ones for each person, in the order of their labels, and the simulated likelihood is maximised.
 
-    Predictions, and `log_likelihood`, are of one choice of a stranger. They use the same draws for every set, so
-    that a set's probabilities don't depend on what else is asked for.
+    Predictions, and `log_likelihood`, are for single choices of new people. They use the same draws for every set, so
+    that a set's probabilities don't depend on the other sets.
 
     Parameters
     ----------
     random : list of int, or dict of int to {"normal", "lognormal"}
-        The columns whose coefficients are random, normal where nothing else is said. A lognormal coefficient is
+        The columns whose coefficients are random, normal by default. A lognormal coefficient is
         positive: pass minus the price.
     draws : int
         For each person.
@@ -106,7 +106,7 @@ class MixedLogit(ChoiceModel):
         return self.coef_[self.n_features_in_ :]
 
     def check_parameters(self) -> None:
-        """Say which parameter of the constructor means nothing."""
+        """Raise an error where a parameter of the constructor is invalid."""
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
         given: Any = self.random

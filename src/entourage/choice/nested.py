@@ -1,4 +1,4 @@
-"""Nested logit: alternatives of a nest are closer to each other than to the rest."""
+"""Nested logit: alternatives of a nest are closer substitutes."""
 
 import warnings
 from collections import Counter
@@ -30,13 +30,13 @@ class _Nests(Packed):
 class NestedLogit(ChoiceModel):
     r"""Choose a nest, then one of its alternatives (McFadden 1978).
 
-    With the inclusive value :math:`I_B = \log \sum_{j \in B} e^{u_j / λ_B}` over the alternatives of nest B at hand,
+    With the inclusive value :math:`I_B = \log \sum_{j \in B} e^{u_j / λ_B}` over the available alternatives of nest B,
 
     .. math::
         P_i = \frac{e^{u_i / λ_B}}{e^{I_B}} \cdot \frac{e^{λ_B I_B}}{\sum_C e^{λ_C I_C}}, \quad u_i = a_i + b^\top x_i.
 
-    At λ = 1 this is the multinomial logit. λ may become anything above 0; above 1 the model contradicts utility
-    maximisation for some sets, and ``outside_`` names the nests where it did.
+    At λ = 1 this is the multinomial logit. λ may be any number above 0; above 1 the model contradicts utility
+    maximisation for some sets, and ``outside_`` names these nests.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class NestedLogit(ChoiceModel):
         self.intercepts = intercepts
 
     def check_parameters(self) -> None:
-        """Say which parameter of the constructor means nothing."""
+        """Raise an error where a parameter of the constructor is invalid."""
         check_number("alternative", self.alternative, least=0, whole=True)
         try:
             ids = [i for nest in self.nests for i in nest]
@@ -109,7 +109,7 @@ class NestedLogit(ChoiceModel):
         if len(strange):
             raise DataError(
                 f"Column {self.alternative} should hold ids, whole numbers; there is {strange[0]:g}. "
-                "Say with alternative= which column does."
+                "Name the column of ids with alternative=."
             )
         given = {i: k for k, nest in enumerate(self.nests) for i in nest}
         unknown = sorted(i for i in given if i not in self.alternatives_)
@@ -205,8 +205,8 @@ class NestedLogit(ChoiceModel):
         far = (self.coef_ - 1.96 * self.standard_errors_)[len(self.coef_) - k :] > 1
         if far.any():
             warnings.warn(
-                f"λ of nest {self.estimated_[int(np.argmax(far))]} is clearly above 1, which no utility maximiser "
-                "has: its alternatives are less alike than others. Nest them otherwise.",
+                f"λ of nest {self.estimated_[int(np.argmax(far))]} is clearly above 1, which contradicts utility "
+                "maximisation: its alternatives are less similar than others. Change the nests.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Climb a log-likelihood: L-BFGS to get near the top, Newton to arrive there."""
+"""Maximisation of a log-likelihood: L-BFGS first, then Newton's method."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from entourage.choice.likelihood import Floats
 __all__ = ["Peak", "inverse", "maximise", "slopes_by_differences"]
 
 CLOSE = 1e-14  # what a Newton step still promises to gain in log-likelihood
-FLAT = 1e-8  # a direction in which the likelihood bends by less than this share of the most says nothing
+FLAT = 1e-8  # a direction is flat if the curvature of the likelihood is below this share of the largest
 LONGEST = 20.0  # of a Newton step in one parameter, in its typical sizes
 
 Slope = Callable[[Floats], tuple[float, Floats]]
@@ -20,7 +20,7 @@ Bend = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """Where the climb ended: the parameters, minus the Hessian there, and whether it is the top."""
+    """The result: the parameters, minus the Hessian there, and whether it is a maximum."""
 
     theta: Floats
     information: Floats
@@ -36,7 +36,7 @@ def maximise(slope: Slope, bend: Bend, start: Floats, steps: Floats, *, concave:
     bend : returns minus the Hessian
     start : where to begin
     steps : the typical size of each parameter, by which all are scaled
-    concave : whether Newton may be trusted from the start
+    concave : whether Newton's method is safe from the start
     max_iter : how many iterations each of the two methods may take
     """
     theta = start if concave or len(start) == 0 else _lbfgs(slope, start, steps, max_iter)
@@ -81,9 +81,9 @@ def _lbfgs(slope: Slope, start: Floats, steps: Floats, max_iter: int) -> Floats:
 
 
 def inverse(information: Floats, steps: Floats, n_sets: int) -> tuple[Floats, Floats]:
-    """Invert where the likelihood bends; return also the flat directions, (p, q), in scaled parameters.
+    """Invert the information where it is not flat; return also the flat directions, (p, q), in scaled parameters.
 
-    In these, a set that says anything bends it by about 1: where choices are told perfectly, it is flat throughout.
+    In these, an informative set has a curvature of about 1: where choices are predicted perfectly, all is flat.
     """
     if len(steps) == 0:
         return information, np.zeros((0, 0))

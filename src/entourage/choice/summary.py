@@ -7,7 +7,7 @@ __all__ = ["table"]
 
 
 def table(model: Any, names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """Return a fitted choice model as plain text: how good, then a line a parameter."""
+    """Return a fitted choice model as plain text: goodness of fit, then a line a parameter."""
     z_of = "robust z" if model.clustered else "z"
     width = max(9, *map(len, names)) if names else 9
     head = f"{'':{width}}  {'estimate':>12}  {'std. error':>12}  {'robust':>12}  {z_of:>8}"

@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn citizens that join a net, a task and the training loop; classical rankers; model files."""
+"""Scikit-learn estimators that join a net, a task and the training loop; classical rankers; model files."""
 
 from entourage.estimators.base import NotFittedError, OneChoicePredictor, SetPredictor
 from entourage.estimators.choosers import DiscreteChooser, SubsetChooser

@@ -1,4 +1,4 @@
-"""What every ranker can do once it can score: predict, judge, and say what is wrong with its input."""
+"""What every estimator shares once it can score: predictions, evaluation, and checks of the input."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -24,14 +24,14 @@ _CHUNK = 8_000_000  # numbers in a temporary array, so that memory stays bounded
 
 
 class NotFittedError(UserError, exceptions.NotFittedError):  # type: ignore[misc]
-    """A prediction was asked of a model that has not been fitted."""
+    """The model has not been fitted."""
 
 
 class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that scores the objects of sets; a subclass fits, and scores packed sets.
 
-    ``fit`` leaves ``n_features_in_`` and ``n_situation_features_in_`` behind and, where it learnt from a table,
-    ``table_``, what its columns are, and ``feature_names_in_``.
+    ``fit`` sets ``n_features_in_`` and ``n_situation_features_in_``. From a table it also sets ``table_``, a
+    description of the columns, and ``feature_names_in_``.
     """
 
     n_features_in_: int
@@ -43,7 +43,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def task(self) -> Task:
-        """What a target means, what is done with scores, and how the result is judged."""
+        """What a target means, what is done with scores, and how predictions are evaluated."""
         return Ranking()
 
     @abstractmethod
@@ -63,13 +63,13 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`.
 
-        Choosing some: 1 for chosen objects, 0 for the others.
+        Subset choice: 1 for chosen objects, 0 for the others.
         """
         given = given_sets(self._fitted(), X, situation)
         return given.back(self.decide(given.sets, self._checked_scores(given.sets)))
 
     def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Turn packed scores into packed predictions; see `predict`."""
+        """Return packed predictions from packed scores; see `predict`."""
         ranks = np.empty(len(scores), dtype=np.int64)
         for _, rows in sets.by_size():
             ranks[rows] = self.task.decide(scores[rows])
@@ -87,12 +87,12 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         situation: ArrayLike | None = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> float:
-        """Return how good predictions are, averaged over sets, by the metric of the task.
+        """Return the metric of the task, averaged over sets.
 
-        Ranking: the share of pairs in the right order (0/1-ranking accuracy). Choosing one: how often it is the right
-        one. Choosing some: F1. A table needs the target column that the model learnt from.
+        Ranking: the share of pairs in the right order (0/1-ranking accuracy). Discrete choice: accuracy. Subset
+        choice: F1. A table needs the target column that the model learnt from.
         """
-        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        sets, weights = self._evaluation_sets(X, y, situation, sample_weight)
         return mean_over_sets(metric_of_sets(self.task.metric, sets, self._checked_scores(sets)), weights)
 
     def evaluate(
@@ -103,14 +103,14 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         situation: ArrayLike | None = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> dict[str, float]:
-        """Return every metric of the task, each averaged over the sets in which it means something."""
-        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        """Return every metric of the task, each averaged over the sets in which it is defined."""
+        sets, weights = self._evaluation_sets(X, y, situation, sample_weight)
         return evaluate_scores(sets, self._checked_scores(sets), self.task.metrics, weights)
 
-    def _judged_sets(
+    def _evaluation_sets(
         self, X: Any, y: Any, situation: Any, sample_weight: Any
     ) -> tuple[Sets, NDArray[np.float64] | None]:
-        """Make sets of what the model is to be judged by."""
+        """Make sets to evaluate the model on, and their weights."""
         self._check_fitted()
         encoder = None
         if is_frame(X):
@@ -134,9 +134,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learnt anything yet; call fit(X, y) first."
-            )
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit(X, y) first.")
 
     def _fitted(self) -> Self:
         self._check_fitted()
@@ -164,9 +162,9 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         table: TableColumns | None = None,
         encoder: TableEncoder | None = None,
     ) -> tuple[Sets, NDArray[np.float64] | None, Any]:
-        """Make sets of whatever came and see that there is something to learn; weights have mean 1.
+        """Make sets of the input and check that some are informative; weights have mean 1.
 
-        Sets of weight 0 are left out here, so that nothing later can see them.
+        Sets of weight 0 are left out here, so that they have no effect at all.
         """
         sets, weights, labels = training_sets(
             self.task,
@@ -190,7 +188,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         return sets, None if weights is None else weights / weights.mean(), labels
 
     def _learnt_from(self, sets: Sets) -> None:
-        """Keep what the sets were like: how many features, and of a table its columns."""
+        """Keep the number of features of the training sets and, of a table, its columns."""
         self.n_features_in_ = sets.n_features
         self.n_situation_features_in_ = sets.n_situation_features
         self.table_ = None if sets.encoder is None else sets.encoder.to_json()
@@ -199,16 +197,16 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     def feature_names_in_(self) -> NDArray[Any]:
         """The columns that were learnt from, where it was a table."""
         if self.table_ is None:
-            raise AttributeError("feature_names_in_ is there only where the model learnt from a table.")
+            raise AttributeError("feature_names_in_ exists only where the model learnt from a table.")
         return np.array([column["name"] for column in self.table_["columns"]], dtype=object)
 
 
 class OneChoicePredictor(SetPredictor):
-    """What everything that chooses one object of a set can do."""
+    """What all estimators of discrete choice share: one object of a set is chosen."""
 
     @property
     def task(self) -> Choice:
-        """What a target means, what is done with scores, and how the result is judged."""
+        """What a target means, what is done with scores, and how predictions are evaluated."""
         return Choice()
 
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -228,7 +226,7 @@ class OneChoicePredictor(SetPredictor):
     def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the probability that each object is chosen, in the form of the input.
 
-        They sum to 1 in each set, or where nothing may be chosen to what is left by that.
+        They sum to 1 in each set; with an outside option, to 1 minus its probability.
         """
         given = given_sets(self._fitted(), X, situation)
         return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
@@ -246,17 +244,17 @@ class OneChoicePredictor(SetPredictor):
         sample_weight: ArrayLike | str | None = None,
     ) -> float:
         """Return the mean log-probability of what was chosen."""
-        sets, weights = self._judged_sets(X, y, situation, sample_weight)
+        sets, weights = self._evaluation_sets(X, y, situation, sample_weight)
         return mean_over_sets(metric_of_sets(self.task.criterion, sets, self._checked_scores(sets)), weights)
 
 
 def without_each(
     score: Callable[[Sets], NDArray[Any]], sets: Sets
 ) -> Iterator[tuple[Index, Index, Index, NDArray[Any]]]:
-    """Leave each object out of its set and score those who stay; sets of fewer than three are passed over.
+    """Remove each object from its set in turn and score the others; sets of fewer than three objects are skipped.
 
-    Yields some sets of one size at a time: which they are (n,), the rows of their objects (n, m), the places of those
-    who stay when object j leaves (m, m - 1), and what they score then (n, m, m - 1).
+    Yields some sets of one size at a time: which they are (n,), the rows of their objects (n, m), the places of the
+    objects that remain when object j is removed (m, m - 1), and their scores then (n, m, m - 1).
     """
     for chosen, rows in sets.by_size():
         m = rows.shape[1]

@@ -1,4 +1,4 @@
-"""The estimators of choices: one object of a set, or some."""
+"""The estimators of choices: discrete choice (one object of a set) and subset choice (some)."""
 
 import os
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ __all__ = ["DiscreteChooser", "SubsetChooser"]
 
 
 class DiscreteChooser(OneChoicePredictor, NetEstimator):
-    """Chooses one object of a set: softmax over the utilities, each of which depends on the others of the set.
+    """Discrete choice: one object of a set, by a softmax over context-dependent utilities.
 
-    ``y`` holds the place of the chosen object in each set, or rows of 0 and 1. In `Sets` targets are ranks, as
-    ever: 0 for the chosen object, 1 for the others.
+    ``y`` holds the place of the chosen object in each set, or rows of 0 and 1. In `Sets` targets are always ranks: 0
+    for the chosen object, 1 for the others.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class DiscreteChooser(OneChoicePredictor, NetEstimator):
     loss : "nll" or callable
         "nll" is the negative log-likelihood of the choice.
     outside : bool
-        Whether there is an outside option: nothing may be chosen (-1 in ``y``, or a row of zeros). It has utility 0.
+        Whether there is an outside (no-choice) option: -1 in ``y``, or a row of zeros. It has utility 0.
 
     Notes
     -----
@@ -129,8 +129,8 @@ class DiscreteChooser(OneChoicePredictor, NetEstimator):
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return what a table of predictions has a column for, packed, from packed scores.
 
-        With ``outside``, nothing has a place of its own among the ranks, so that rank 0 is always what is chosen, and
-        each object is told how probable it is that nothing is chosen from its set.
+        With ``outside``, the outside option takes a place of its own among the ranks, so that rank 0 is always what
+        is chosen. A column more has the probability that nothing is chosen from the set.
         """
         found = super().columns(sets, scores)
         if self.outside:
@@ -140,9 +140,9 @@ class DiscreteChooser(OneChoicePredictor, NetEstimator):
 
 
 class SubsetChooser(NetEstimator):
-    """Chooses some objects of a set: each by a sigmoid of its utility, which depends on the others of the set.
+    """Subset choice: some objects of a set, each by a sigmoid of its context-dependent utility.
 
-    ``y`` holds rows of 0 and 1. In `Sets` targets are ranks, as ever: 0 for chosen objects, 1 for the others.
+    ``y`` holds rows of 0 and 1. In `Sets` targets are always ranks: 0 for chosen objects, 1 for the others.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class SubsetChooser(NetEstimator):
         return super()._check_training_data(*arguments, **named)
 
     def finish(self, start: Start, outcome: Outcome) -> Self:
-        """Keep what training left behind, and find the threshold on the held-out sets."""
+        """Keep the results of training, and find the threshold on the held-out sets."""
         super().finish(start, outcome)
         self.threshold_ = self.task.threshold if self.threshold != "held-out" else 0.0
         if self.threshold == "held-out" and start.held_out is not None:

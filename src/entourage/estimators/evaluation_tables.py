@@ -21,7 +21,7 @@ def evaluate_table(model: NetEstimator, frame: Any) -> dict[str, Any]:
     sets = encoder(frame).sets
     if not model.task.informative(sets).any():
         raise DataError(
-            "No set of the table is informative: its targets are all alike, or it is of one object."
+            "No set of the table is informative: in each, all targets are equal, or there is only one object."
         )
     sets = model.task.check(sets)
     scores = model.predict_scores(sets)

@@ -12,7 +12,7 @@ __all__ = ["fit_together"]
 
 
 def fit_together(models: Sequence[NetEstimator], data: Sequence[tuple[Any, Any]]) -> None:
-    """Fit each model to its ``(X, y)``, all at once; each ends as it would have ended alone.
+    """Fit each model to its ``(X, y)``, all at once; each ends as if it had been fitted by itself.
 
     Meant for repetitions on fresh data: on a GPU ten small nets side by side cost much less than one after another. The
     models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;

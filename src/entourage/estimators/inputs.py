@@ -1,4 +1,4 @@
-"""Whatever came, as sets, and the way back: arrays, lists, `Sets`, or a table with its columns named."""
+"""Input of any form as sets, and the way back: arrays, lists, `Sets`, or a table with its columns named."""
 
 import difflib
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def encoder_of(model: Any, name: Any = "The model") -> TableEncoder:
     """Return what turns tables into the sets a model knows."""
     if getattr(model, "table_", None) is None:
         raise UserError(
-            f"{name} was fitted to arrays, not to a table, so it can't tell which columns it needs. Fit it to a table: "
+            f"{name} was fitted to arrays, not to a table, so its columns are unknown. Fit it to a table: "
             "fit(table, set_id=..., target=...), or entourage fit TABLE."
         )
     return TableEncoder.from_json(model.table_)
@@ -61,7 +61,7 @@ def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool =
         sets = Sets.of(X, None, situation)
         return Given(sets, lambda packed: like(X, sets, packed), False)
     if situation is not None:
-        raise ParameterError("Which columns are of the situation was said to fit; leave situation out.")
+        raise ParameterError("The columns of the situation were given to fit; leave situation out here.")
     packed = encoder_of(model)(X, with_target=with_target)
     return Given(packed.sets, packed.in_rows, True)
 
@@ -78,7 +78,7 @@ def training_sets(
     codes: bool = False,
     encoder: TableEncoder | None = None,
 ) -> tuple[Sets, NDArray[np.float64] | None, Any]:
-    """Make checked sets to learn from or to judge by, with a weight and a group for each.
+    """Make checked sets for training or evaluation, with a weight and a group for each.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def training_sets(
     sample_weight, groups : one a set; of a table, also the name of a column
     table : the other columns of a table
     codes : see `TableEncoder.fit`
-    encoder : what reads the table, where that was learnt before
+    encoder : how to read the table, where that was learnt before
     """
     columns: dict[str, Any] = dict(table or {})
     _check_columns(columns)
@@ -108,7 +108,7 @@ def training_sets(
         raise ParameterError(
             "Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...)."
         )
-    if encoder is None and columns.get("features") is None:  # who weighs or groups sets is no feature
+    if encoder is None and columns.get("features") is None:  # columns of weights or groups are no features
         beside = [
             name
             for name in (sample_weight, groups)
@@ -140,14 +140,14 @@ def training_sets(
 
 
 def check_something_to_learn(task: Task, sets: Sets) -> None:
-    """See that some set tells the task anything."""
+    """Check that at least one set is informative."""
     if sets.sizes.max() == 1 and not getattr(task, "outside", False):
         raise DataError(
             "Every set has one object, so there is nothing to compare it with. Check which column says what forms "
             "a set: it seems to have another value in every row."
         )
     if not task.informative(sets).any():
-        raise DataError(task.nothing)
+        raise DataError(task.nothing_to_learn)
 
 
 def _read(
@@ -157,7 +157,7 @@ def _read(
         lacking = [name for name in ("set_id", "target") if columns.get(name) is None]
         if lacking:
             raise ParameterError(
-                f"A table doesn't say by itself what its columns are: give {' and '.join(lacking)}, as in "
+                f"A table needs its columns named: give {' and '.join(lacking)}, as in "
                 'fit(table, set_id="race", target="place").'
             )
         encoder = TableEncoder.fit(
@@ -167,16 +167,18 @@ def _read(
         warn_of_oddities(frame, packed, encoder)
         return packed
     if columns or situation is not None:
-        raise ParameterError("What the columns are was learnt before; pass the table alone.")
+        raise ParameterError(
+            "The columns were learnt in an earlier fit; pass the table without column names."
+        )
     if encoder.target is None:
         raise DataError(
-            "These columns were learnt without a target, so there is nothing to learn or to judge by."
+            "These columns were learnt without a target, so the table serves neither training nor evaluation."
         )
     return encoder(frame)
 
 
 def _check_columns(columns: dict[str, Any]) -> None:
-    """See that every keyword is one that a table has."""
+    """Check that every keyword is known for tables."""
     known = list(TableColumns.__annotations__)
     for name in columns:
         if name not in known:
@@ -186,7 +188,7 @@ def _check_columns(columns: dict[str, Any]) -> None:
 
 
 def check_weights(sample_weight: Any, n_sets: int) -> NDArray[np.float64] | None:
-    """Return weights as an array, seeing that there is one for each set."""
+    """Return weights as an array, after a check that there is one for each set."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Nets that score every pair of a set take long on large sets: that is said beforehand."""
+"""A warning before a net that scores every pair of a set runs on large sets."""
 
 import time
 import warnings
@@ -12,7 +12,7 @@ from entourage.training.progress import in_words
 
 __all__ = ["warn_of_large_sets"]
 
-LARGE_SET = 20_000  # objects, from which on all pairs take so long that it is said beforehand
+LARGE_SET = 20_000  # objects, from which on all pairs take so long that there is a warning
 TIMED = 1000  # objects of the set that is timed
 
 
@@ -34,13 +34,13 @@ def warn_of_large_sets(
     else:  # backwards costs twice as much again
         work, what = 3 * steps * seconds * (largest / TIMED) ** 2, f"Training for {steps:,} steps"
     way_out = (
-        "SetAttention(points=32) looks at 32 summaries of the set instead of all pairs, in time that grows with "
-        "the number of objects and not with its square; so does FATE()."
+        "SetAttention(points=32) uses 32 summaries of the set instead of all pairs, and takes linear time; "
+        "so does FATE()."
     )
     if steps is not None:
-        way_out += " Or learn from sub-sets: subset_size=100."
+        way_out += " Or learn from subsets: subset_size=100."
     warnings.warn(
-        f"{type(net).__name__} looks at every pair of a set, and the largest here has {largest:,} objects, "
+        f"{type(net).__name__} scores every pair of a set, and the largest here has {largest:,} objects, "
         f"{largest**2:,} pairs. {what} will take about {in_words(work)}. {way_out}",
         stacklevel=4,
     )

@@ -1,4 +1,4 @@
-"""Model files: what is written of a fitted model, and how it is made again.
+"""Model files: what is saved of a fitted model, and how it is loaded.
 
 Nothing in a file is code, so opening a stranger's file runs nothing (:mod:`entourage.training.tensor_file`). What it
 says is checked before it is used: every value must fit the annotation of the parameter it is for, and a net is first
@@ -82,7 +82,7 @@ def save_attributes(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return all that is needed to make a fitted estimator again: what is JSON, and the tensors."""
+    """Return all that is needed to restore a fitted estimator: the JSON content, and the tensors."""
     net = model.net_
     names = {kind: name for name, kind in NETS.items()}
     if type(net) not in names:
@@ -130,7 +130,7 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
 
 
 def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return all that is needed to make a model again whose attributes are numbers, names and arrays."""
+    """Return all that is needed to restore a model whose attributes are numbers, names and arrays."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
     content = {
@@ -154,7 +154,7 @@ def _plain(value: Any) -> Any:
 
 
 def members_of(scorer: Scorer) -> int:
-    """Return how many nets an ensemble has; 1 for a net alone."""
+    """Return how many nets an ensemble has; 1 for a single net."""
     return scorer.members if isinstance(scorer, Stack) else 1
 
 
@@ -239,7 +239,7 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
     seed = take(fitted, "seed", int, least=0)
     standardise = _standardizer(groups["mean"], groups["scale"])
     own = take({"categories": None} | fitted, "categories", list[tuple[int, int]] | None)
-    given = params.get("categories")  # None where the table says it; earlier files have them here alone
+    given = params.get("categories")  # None where the table says it; earlier files have them only here
     need(own is None or given is None or own == given, "its categories are not those of its parameters.")
     categories = _categories(given if own is None else own, standardise.n_features[0])
     net = _net(content.get("net"), groups["net"])

@@ -1,4 +1,4 @@
-"""What all estimators share: scikit-learn citizens that join a net, a task and the training loop."""
+"""What all estimators of nets share: scikit-learn estimators that join a net, a task and the training loop."""
 
 import copy
 import os
@@ -140,23 +140,23 @@ class NetEstimator(SetPredictor):
         situation : array of shape (n, features of a set), optional
             Of a frame: the names of columns that are the same for all rows of a set.
         sample_weight : array of shape (n,), optional
-            How much each set counts, in training, in what is held out and in what features are standardised by. A
-            set of weight 0 is left out. Of a frame: also the name of a column.
+            How much each set counts: in training, in the held-out score and in the standardisation of features. A set
+            of weight 0 is left out. Of a frame: also the name of a column.
         on_evaluation : callable, optional
-            Told the score of the held-out sets after each evaluation. What it raises ends the training.
+            Called with the score of the held-out sets after each evaluation. An error that it raises ends the training.
         set_id, target : str
-            Of a frame: the columns that say which set a row belongs to, and what is known of it.
+            Of a frame: the columns of the set id and of the target.
         target_kind : {"rank", "relevance", "choice", "subset"}
             Of a frame: what the target is; by default what this estimator learns.
         features, ignore : list of str, optional
-            Of a frame: which columns are features (by default all that are nothing else), or which are not.
+            Of a frame: which columns are features (by default all without another role), or which are not.
         missing : list of str
             Of a frame: texts that stand for a missing value, such as "---".
         """
         start = self.prepare(X, y, situation, sample_weight, table)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
         if start.evaluation is not None and on_evaluation is not None:
-            evaluate = _told(start.evaluation, on_evaluation)
+            evaluate = _with_callback(start.evaluation, on_evaluation)
         outcome = train(
             start.scorer,
             self.task.find_loss(self.loss),
@@ -180,7 +180,7 @@ class NetEstimator(SetPredictor):
         return prepare(self, self._find_net(sets, weights, seed), sets, weights, seed)
 
     def finish(self, start: Start, outcome: Outcome) -> Self:
-        """Keep what training left behind; say so where it was interrupted."""
+        """Keep the results of training; warn where it was interrupted."""
         if outcome.interrupted and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         self.keep(
@@ -196,7 +196,7 @@ class NetEstimator(SetPredictor):
         if outcome.interrupted:
             best = outcome.best_score is not None
             kept = "the best weights so far are kept" if best else "the last weights are kept"
-            resume = f"; fit again to go on from {self.checkpoint}" if self.checkpoint is not None else ""
+            resume = f"; fit again to resume from {self.checkpoint}" if self.checkpoint is not None else ""
             warnings.warn(
                 f"Interrupted in step {outcome.steps} of {start.plan.steps}: {kept}{resume}.", stacklevel=3
             )
@@ -211,10 +211,10 @@ class NetEstimator(SetPredictor):
         sample_weight: ArrayLike | str | None = None,
         **table: Unpack[TableColumns],
     ) -> Self:
-        """Go once through these sets, from where the model is, at a constant learning rate.
+        """Train for one epoch on these sets, from the present weights, at a constant learning rate.
 
-        The first call starts a new model and standardises by its sets; of a table it also learns the columns, which
-        later calls take as they are. Nothing is held out, and no weights are averaged. A pass that fails or is
+        The first call starts a new model and standardises features by its sets; of a table it also learns the columns,
+        which later calls keep. Nothing is held out, and no weights are averaged. A pass that fails or is
         interrupted leaves the model as it was.
         """
         known = encoder_of(self) if hasattr(self, "scorer_") and is_frame(X) else None
@@ -250,7 +250,7 @@ class NetEstimator(SetPredictor):
         )
         if outcome.interrupted:
             raise KeyboardInterrupt  # the model stays as it was before this pass
-        if hasattr(self, "scorer_"):  # the story goes on
+        if hasattr(self, "scorer_"):  # the history continues
             earlier = self.n_steps_
             outcome.history = self.history_ + [
                 row | {"step": row["step"] + earlier} for row in outcome.history
@@ -263,12 +263,12 @@ class NetEstimator(SetPredictor):
         return self
 
     def _check_unchanged(self) -> None:
-        """See that a fitted model is still what its parameters say."""
+        """Check that the parameters of a fitted model have not changed."""
         named = self.net is None or isinstance(self.net, str) or repr(self.net) == repr(self.net_)
         if not named or self.members != members_of(self.scorer_):
             raise ParameterError(
-                f"This model was fitted as {members_of(self.scorer_)} × {self.net_!r}; its parameters say otherwise "
-                "now. To go on, set them back; to start anew, call fit."
+                f"This model was fitted as {members_of(self.scorer_)} × {self.net_!r}; its parameters have changed "
+                "since. To continue, set them back; to start anew, call fit."
             )
 
     def _find_net(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
@@ -303,7 +303,7 @@ class NetEstimator(SetPredictor):
         seed: int,
         partial_fits: int,
     ) -> None:
-        """Keep what training left behind."""
+        """Keep the results of training."""
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
         self.net_ = clone(net)  # what scorer_ was built from
@@ -343,8 +343,8 @@ class NetEstimator(SetPredictor):
         arrays for a list, a packed array for `Sets`, one number a row, in the order of the rows, for a table. Sets
         may have other sizes than those learnt from.
 
-        With ``return_std`` also how far the members of an ensemble disagree: the standard deviation of the scores
-        they give an object, once each member's scores of a set have mean 0 where only differences mean anything.
+        With ``return_std`` also the standard deviation of an object's score over the members of an ensemble. Where
+        only differences of scores matter, each member's scores of a set are first centred.
         """
         if not return_std:
             return super().predict_scores(X, situation=situation)
@@ -373,7 +373,9 @@ class NetEstimator(SetPredictor):
         """Score with each member: (members, objects)."""
         self._check_fitted()
         if not isinstance(self.scorer_, Stack):
-            raise ParameterError("One net alone doesn't disagree: fit an ensemble, Ranker(..., members=8).")
+            raise ParameterError(
+                "A single net has no spread over members: fit an ensemble, Ranker(..., members=8)."
+            )
         self._check_features(sets)
         members = [self.scorer_.scorer(i) for i in range(self.scorer_.members)]
         return np.stack([self._scores_of(member, sets) for member in members])
@@ -387,7 +389,7 @@ class NetEstimator(SetPredictor):
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
-        """Make the model again that a file holds."""
+        """Restore the model that a file holds."""
         return net_estimator_from(cls, content, tensors)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -397,8 +399,10 @@ class NetEstimator(SetPredictor):
         return state
 
 
-def _told(evaluate: HeldOutEvaluation, on_evaluation: Callable[[float], None]) -> Callable[[Scorer], float]:
-    """Tell somebody each score."""
+def _with_callback(
+    evaluate: HeldOutEvaluation, on_evaluation: Callable[[float], None]
+) -> Callable[[Scorer], float]:
+    """Call ``on_evaluation`` with each score."""
 
     def score_of(scorer: Scorer) -> float:
         score = evaluate(scorer)

@@ -1,7 +1,7 @@
-"""What estimators know of other files by name alone: imported when first asked for.
+"""Names of what is imported only when it is needed.
 
-A model file can hold any of these models, and an estimator can be told to find its net by itself. Some of that lives
-in rooms that are built upon estimators, so it is known here by name, and only here.
+A model file can hold any of these models, and an estimator can choose its net automatically. Some of that lives in
+rooms that are built upon estimators, so it is known here by name, and only here.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ def model_names() -> list[str]:
 
 
 def model_class(name: str) -> Any:
-    """Return a class of `model_names`. Its ``from_file(content, tensors)`` makes a model again."""
+    """Return a class of `model_names`. Its ``from_file(content, tensors)`` restores a model."""
     return getattr(import_module(_MODELS[name]), name)
 
 

@@ -17,7 +17,7 @@ __all__ = ["predict_stream", "predict_table"]
 
 
 def predict_table(model: NetEstimator, frame: Any) -> pa.Table:
-    """Return the table with some columns more, such as score and rank (0 = best), its rows in the order they came.
+    """Return the table with columns added, such as score and rank (0 = best), its rows in the order they came.
 
     Where the table has such a column itself, the new one is called predicted_score or predicted_rank.
     """
@@ -40,7 +40,7 @@ def predict_stream(
     out: Any,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> int | None:
-    """Do what `predict_table` does from one Parquet file to another, a stretch of rows in memory at a time.
+    """Do what `predict_table` does from one Parquet file to another, a chunk of rows in memory at a time.
 
     Returns the number of rows; None, and nothing is written, where the rows of a set don't stand together.
     """

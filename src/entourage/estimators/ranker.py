@@ -6,7 +6,7 @@ __all__ = ["Ranker"]
 
 
 class Ranker(NetEstimator):
-    """Ranks the objects of a set; the utility of each depends on the others of the set.
+    """Ranks the objects of a set by context-dependent utilities: each depends on the others of the set.
 
     Examples
     --------
@@ -21,7 +21,7 @@ class Ranker(NetEstimator):
     ----------
     net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
         By default ``FATE()``. "auto" tries the family (:mod:`entourage.selection.auto`) on a held-out fifth of the
-        sets and takes the best.
+        sets and selects the best.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}
@@ -31,7 +31,7 @@ class Ranker(NetEstimator):
     momentum : float
         Of "sgd".
     schedule : {"cosine", "constant"}
-        How the learning rate goes on after the warm-up: down to 0, or as it is.
+        The learning rate after the warm-up: cosine decay to 0, or constant.
     warmup : float
         The share of the steps in which the learning rate rises to its value.
     weight_decay : float
@@ -45,11 +45,11 @@ class Ranker(NetEstimator):
     batch_size : int
         Sets in a batch. Batches of large sets are smaller: at most 131,072 objects.
     subset_size : int or (int, int), optional
-        Learn from sub-sets of so many objects, drawn afresh for every batch, instead of whole sets: for sets of
-        thousands. A pair is the smallest and the largest size, of which each batch draws one: for a model that
-        will meet sets of many sizes. Held-out sets are judged whole, and predictions are always of whole sets.
+        Learn from random subsets of so many objects, drawn anew for every batch, instead of whole sets: for sets of
+        thousands. A pair is the smallest and the largest size; each batch draws one between them, for a model that is
+        to score sets of many sizes. Held-out sets are evaluated whole, and predictions are always of whole sets.
     subsets_per_set : int
-        How many sub-sets to draw from each set in an epoch.
+        How many subsets to draw from each set in an epoch.
     clip : float, optional
         The largest norm of a gradient.
     ema : float, optional
@@ -59,18 +59,19 @@ class Ranker(NetEstimator):
         The share of the sets held out to choose the best weights and to stop early, by their weights where there
         are such; 0 holds out none, and neither do fewer than 20 sets.
     evaluate_every : int, optional
-        Steps between two looks at the held-out sets, and between checkpoints; by default a fortieth of
-        all steps, and at an eighth, a quarter and half of that: few sets are soon learnt by heart.
+        Steps between two evaluations of the held-out sets, and between checkpoints; by default a fortieth of all
+        steps. Then there are also evaluations at an eighth, a quarter and half of that, since small data overfit
+        quickly.
     patience : int, optional
-        Stop after so many looks without a better score.
+        Early stopping: stop after so many evaluations without a better score.
     standardize : bool
         Whether features are brought to mean 0 and variance 1, by the training data. A feature that doesn't vary in
-        them is left out, either way: nothing is known of what it does.
+        them is left out, either way: its effect is not identified.
     members : int
-        How many nets to train, at once, for an ensemble: their scores are averaged, and what they disagree on is
-        uncertain (``predict_scores(X, return_std=True)``, `predict_pairs`).
+        How many nets to train, at once, for an ensemble: their scores are averaged, and their disagreement measures
+        uncertainty (``predict_scores(X, return_std=True)``, `predict_pairs`).
     budget : float
-        With "auto": the seconds after which no other net is tried.
+        With "auto": the seconds after which no further net is tried.
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
         a code outside, such as 0, is a level that was never seen. By default those that a table has.
@@ -84,7 +85,7 @@ class Ranker(NetEstimator):
         dropout, on sets of one size.
     checkpoint : path, optional
         A folder, of its own for each run, in which training keeps its state. Where it finds a run of the
-        same data and settings, `fit` goes on with it, to the same end as if it had never been interrupted.
+        same data and settings, `fit` resumes it, with the same result as an uninterrupted run.
     on_interrupt : {"raise", "keep"}
         What Ctrl-C does to `fit`: "raise" leaves the model unfitted, "keep" ends the training there, keeps the best
         weights so far and warns.
@@ -97,13 +98,13 @@ class Ranker(NetEstimator):
     ----------
     scorer_ : the fitted module
     net_ : the net it was built from
-    tried_ : with "auto", what each net was worth
+    tried_ : with "auto", the held-out score of each net
     history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
         scores of two halves of them
-    best_score_ : the best score on the held-out sets, None where none were held out. It chose the weights, so it is
-        too high, the more so the fewer sets there are
-    held_out_score_ : a score that didn't choose: each half of the held-out sets at the step that was best for the
-        other half. None where none were held out
+    best_score_ : the best score on the held-out sets, None where none were held out. The weights were selected by it,
+        so it is too optimistic, the more so the fewer sets there are
+    held_out_score_ : a score without this selection bias: each half of the held-out sets at the step that was best
+        for the other half. None where none were held out
     n_features_in_, n_situation_features_in_ : how many features were seen
     feature_names_in_ : the columns that were learnt from, where it was a table
     n_steps_ : how many steps were trained

@@ -176,12 +176,12 @@ def build_scorer(
 
 
 def resident_of(model: "NetEstimator", *args: Any, **kwargs: Any) -> Resident:
-    """Lay out what to train on: whole sets, or sub-sets of them."""
+    """Lay out what to train on: whole sets, or subsets of them."""
     if model.subset_size is None:
         return Resident(*args, **kwargs)
     if not isinstance(model.task, Ranking):
         raise ParameterError(
-            "subset_size is for rankings: a sub-set without the chosen object would say that nothing was chosen."
+            "subset_size is for rankings only: in a subset without the chosen object, no object is chosen."
         )
     sizes = model.subset_size if isinstance(model.subset_size, Sequence) else [model.subset_size] * 2
     if len(sizes) != 2:
@@ -251,7 +251,7 @@ def _compiles(model: "NetEstimator", data: Resident, steps: int, scorer: Scorer)
         raise ParameterError(f'compile must be True, False or "auto"; got {model.compile!r}.')
     if model.compile and not can:
         raise ParameterError(
-            "compile=True is for nets without dropout, whose work depends on shapes alone, on whole sets of one "
+            "compile=True is for nets without dropout, whose computation depends only on shapes, on whole sets of one "
             'size. Leave it at "auto".'
         )
     return model.compile
@@ -263,7 +263,7 @@ def scoring_precision(precision: str, device: torch.device) -> str:
 
 
 def fingerprint_of(model: "NetEstimator", start: Start) -> str:
-    """Tell this run from any other: its data and everything that shapes it."""
+    """Identify this run by its data and all its settings."""
     digest = hashlib.sha256()
     sets = start.sets
     for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):

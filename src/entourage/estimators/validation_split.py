@@ -15,7 +15,7 @@ from entourage.training.standardizer import Standardizer
 __all__ = ["FEWEST_TO_HOLD_OUT", "evaluation_on", "hold_out"]
 
 MOST_TO_HOLD_OUT = 20_000  # of sets on disk
-FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, all are needed for learning
+FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, none are held out
 
 
 def hold_out(

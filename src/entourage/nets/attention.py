@@ -1,4 +1,4 @@
-"""Attention over pairs: who matters to whom is learnt."""
+"""Attention over pairs of objects: pairwise influence is learnt."""
 
 import torch
 
@@ -16,31 +16,31 @@ class SetAttention(Net):
     .. math:: h_i \leftarrow h_i + \sum_j \mathrm{softmax}_j\bigl(a^\top g_{ij}\bigr)\, V g_{ij}, \qquad
               g_{ij} = \mathrm{gelu}(A h_i + B h_j)
 
-    with several heads, and a small net on each state after each round. Where plain attention weighs values
-    that don't know who asks, here both the weight and the value are of the pair. Quadratic time in the size
-    of the set, bounded memory; linear with ``points``.
+    with several heads, and a small net on each state after each round. In plain attention the value depends on the
+    key object only; here both the weight and the value depend on the pair. Quadratic time in the size of the set,
+    bounded memory; linear with ``points``.
 
     Parameters
     ----------
     width : int
         Units of a state and of a pair.
     rounds : int
-        How often the objects look at each other.
+        How many rounds of attention.
     heads : int
         How many weightings each round has; a divisor of ``width``.
     depth : int
-        Hidden layers of the net that sees a pair.
+        Hidden layers of the pair net.
     sharpening : float
         How fast each head learns its sharpness, beside the other weights: the logits are multiplied by
-        ``exp(sharpening * s)`` with a learnt s that weight decay leaves alone. With 0 it isn't learnt.
+        ``exp(sharpening * s)`` with a learnt s that is exempt from weight decay. With 0 it isn't learnt.
     norm : {"layer", "none"}
         Whether states are normalised before each round; before they are scored they always are. Distances between
         objects survive without.
     dropout : float
         The share of each round's changes that is left out in training.
     points : int, optional
-        So many learnt points stand between the objects: they look at all objects, and the objects at them, in
-        linear time. For sets of thousands.
+        So many learnt inducing points: they attend to all objects, and the objects to them, in linear time. For sets
+        of thousands.
     features : {"linear", "periodic"}
         How features become states: by a linear map, or beside sines and cosines of learnt frequencies.
 

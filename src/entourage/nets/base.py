@@ -1,4 +1,4 @@
-"""A net in two parts: what the user writes down (`Net`), and the module that is built from it (`Scorer`)."""
+"""A net in two parts: its description (`Net`), and the module that is built from it (`Scorer`)."""
 
 from abc import ABC, abstractmethod
 
@@ -19,23 +19,23 @@ class Scorer(nn.Module, ABC):
     registered net to that.
     """
 
-    stackable = True  # whether one kernel can serve several nets: what is computed depends on shapes alone
+    stackable = True  # whether one kernel can serve several nets: what is computed depends on shapes only
 
     def in_one_piece(self, n: int, m: int) -> bool:
         """Whether a training batch of n sets of m objects is computed at once, not in tiles to save memory."""
         return True
 
     def dropouts(self) -> list[Dropout]:
-        """Return the layers that leave something out in training."""
+        """Return the dropout layers."""
         return [module for module in self.modules() if isinstance(module, Dropout)]
 
     @property
     def drops_out(self) -> bool:
-        """Whether anything is left out in training."""
+        """Whether the net has dropout."""
         return any(layer.share > 0 for layer in self.dropouts())
 
     def draw_from(self, generator: torch.Generator | None) -> None:
-        """Say where training draws at random; None for nowhere, and nothing is left out."""
+        """Set the generator of dropout; None for no dropout."""
         for layer in self.dropouts():
             layer.generator = generator
 

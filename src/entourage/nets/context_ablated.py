@@ -35,10 +35,10 @@ class ContextAblated(Net):
 
     Notes
     -----
-    Why not copies of the object itself, which need no reference? Then everything that the net has for the context
-    takes in the object, too. Where there is no context effect, a net's context is a noisy constant, in which an object
-    has a share of 1 / m only; fed with the object, the same weights fit the noise of small data: such a control
-    is worse than its net, and a net without any use for context seems to have one.
+    Why not copies of the object itself, which need no reference? Then the part of the net that is meant
+    for the context sees the object, too. Where there is no context effect, a net's context is a noisy constant, in
+    which an object has a share of 1 / m only; fed with the object, the same weights fit the noise of small data: such
+    a control is worse than its net, and a net seems to gain from context although there is no context effect.
 
     Nets other than FATE and FETA score :math:`C_0 \cup \{x\}`, as an object is part of what they aggregate.
 
@@ -59,7 +59,7 @@ class ContextAblated(Net):
         scorer = self.net.build(n_features, generator)
         count = max(
             REFERENCES, getattr(self.net, "order", 1)
-        )  # a FETA of order k looks at k others at a time
+        )  # a FETA of order k needs contexts of at least k others
         return _AloneScorer(scorer, torch.randn(count, n_features, generator=generator))
 
 
@@ -91,9 +91,9 @@ class _AloneScorer(Scorer):
     def _among_references(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         n, t, d = objects.shape
         references = self.context.expand(n * t, -1, -1)
-        company = torch.cat([objects.reshape(n * t, 1, d), references], dim=1)  # (n t, 1 + c, d)
-        there = None if mask is None else mask.reshape(n * t, 1).expand(-1, company.shape[1])
-        scores: Tensor = self.scorer(company, there)
+        in_context = torch.cat([objects.reshape(n * t, 1, d), references], dim=1)  # (n t, 1 + c, d)
+        valid = None if mask is None else mask.reshape(n * t, 1).expand(-1, in_context.shape[1])
+        scores: Tensor = self.scorer(in_context, valid)
         return scores[:, :1].reshape(n, t, 1)
 
 
@@ -107,8 +107,8 @@ def _score_by_feta(
     scorer: FETAScorer, pairs: MLP, context: Tensor, objects: Tensor, mask: Tensor | None
 ) -> Tensor:
     left, right = pairs.first(objects, context)  # (n, t, h), (c, h)
-    there = None if mask is None else mask[:, :, None].expand(-1, -1, len(right))
-    values = pairs.after_first(left[:, :, None] + right, there)  # (n, t, c, 1)
+    valid = None if mask is None else mask[:, :, None].expand(-1, -1, len(right))
+    values = pairs.after_first(left[:, :, None] + right, valid)  # (n, t, c, 1)
     values = torch.sigmoid(values) if scorer.squash else values
-    alone: Tensor = scorer.alone(objects, mask)
-    return alone + values.mean(2)
+    own: Tensor = scorer.alone(objects, mask)
+    return own + values.mean(2)

@@ -1,4 +1,4 @@
-"""A utility of the object alone: what every classical ranker is."""
+"""The context-free utility of an object: what every classical ranker learns."""
 
 import torch
 
@@ -10,7 +10,7 @@ __all__ = ["ContextFree"]
 
 
 class ContextFree(Net):
-    """The utility U(x) of an object alone: the same whatever else is on offer.
+    """The context-free utility U(x) of an object: it doesn't depend on the others of the choice set.
 
     Under ``loss="logistic"`` this is RankNet, under ``loss="listnet"`` ListNet; ``depth=0`` is a
     linear utility.

@@ -1,4 +1,4 @@
-"""Features that are names rather than numbers: a learnt vector for each level."""
+"""Categorical features: a learnt embedding vector for each level."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["build_with_categories", "vector_size"]
 
 
 def vector_size(levels: int) -> int:
-    """How many numbers stand for one of so many levels: about the root of their number, at most 16."""
+    """Return the size of the embedding of one of so many levels: about the root of their number, at most 16."""
     return min(16, max(2, math.isqrt(levels)))
 
 

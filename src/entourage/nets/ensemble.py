@@ -18,9 +18,9 @@ __all__ = ["Stack"]
 class Stack(Scorer):
     """An ensemble: its score is the mean of its members'.
 
-    A small net keeps neither a GPU nor a core busy, most of a step being the cost of starting its kernels; so
-    in training one kernel serves all members, and on a GPU they work side by side. Where that can't be (the work
-    depends on the values of the features, or is too large to be done at once), one member comes after the other.
+    A small net keeps neither a GPU nor a core busy, most of a step being the cost of starting its kernels; so in
+    training one kernel serves all members, and on a GPU they work side by side. Where that can't be (the work depends
+    on the values of the features, or is too large to be done at once), members are computed one after the other.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -38,7 +38,7 @@ class Stack(Scorer):
 
     @classmethod
     def of_weights(cls, scorer: Scorer, weights: Mapping[str, Tensor]) -> "Stack":
-        """Make a stack again from the state of one, without building each of its members."""
+        """Restore a stack from its state, without building each of its members."""
         stack = cls([scorer])
         for key in stack.names:
             if key in stack._parameters:
@@ -102,7 +102,7 @@ class Stack(Scorer):
         """Score with each member on a stream of its own, and so on the way back.
 
         In a recorded step (:mod:`entourage.training.cuda_graphs`) these are branches that the GPU works off side by
-        side, each with the kernels it would have alone.
+        side, each with the kernels of a single net.
         """
         here = torch.cuda.current_stream(objects.device)
         streams = _streams(objects.device, self.members)
@@ -127,7 +127,7 @@ class Stack(Scorer):
         return one.eval()
 
     def dropouts(self) -> list[Dropout]:
-        """Return the layers that leave something out in training: those of the net that all weights go through."""
+        """Return the dropout layers: those of the net that all weights go through."""
         return self._one[0].dropouts()
 
     def member(self, i: int) -> dict[str, Tensor]:

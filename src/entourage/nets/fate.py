@@ -13,7 +13,7 @@ __all__ = ["FATE", "FATEScorer"]
 
 
 class FATE(Net):
-    r"""First aggregate then evaluate: the utility of an object beside the average of its company.
+    r"""First aggregate then evaluate: the utility of an object given the average embedding of its context.
 
     .. math:: U(x, C) = U\Bigl(x, \frac{1}{|C|} \sum_{y \in C} \varphi(y)\Bigr)
 
@@ -48,9 +48,9 @@ class FATE(Net):
 
     Notes
     -----
-    With ``depth=0`` both nets are linear. An object inside its own context then only shares a shift of all
-    scores with the others: no preference is ever reversed. Outside it, its own features count less the
-    larger the set is: a preference can be reversed then, but by the size of the set alone.
+    With ``depth=0`` both nets are linear. With ``include_self=True`` the context then shifts all scores
+    of a set alike: no preference is ever reversed. With ``include_self=False`` an object's own features count less
+    the larger the set is: a preference can be reversed, but only by the size of the set.
 
     Examples
     --------

@@ -15,7 +15,7 @@ __all__ = ["FETA", "FETAScorer"]
 
 
 class FETA(Net):
-    r"""First evaluate then aggregate: how an object fares beside each sub-context, on average.
+    r"""First evaluate then aggregate: the utility of an object averaged over the sub-contexts.
 
     .. math:: U(x, C) = U_0(x) + \sum_{k=1}^{K} \binom{|C|}{k}^{-1}
               \sum_{C' \subseteq C, |C'| = k} U_k(x, C')
@@ -31,8 +31,7 @@ class FETA(Net):
     order : int
         K, the size of the largest sub-contexts. Order 0 is :class:`ContextFree`.
     squash : bool
-        Whether the utilities of sub-contexts go through a sigmoid, into [0, 1], as the paper's
-        predicate does.
+        Whether the utilities of sub-contexts go through a sigmoid, into [0, 1], as in the paper.
     max_subcontexts : int
         For k >= 2: how many sub-contexts of an object are evaluated at most. Where there are more, so
         many are drawn at random, without bias (see :class:`entourage.nets.subcontexts.SubcontextMean`).
@@ -52,9 +51,9 @@ class FETA(Net):
 
     Notes
     -----
-    With ``depth=0`` every utility is linear. Unsquashed, partners then shift all scores of a set alike,
-    but for a part that depends on its size only. Squashed, :math:`U_1(x, y)` is a logistic function of the
-    pair, and who is there can reverse a preference.
+    With ``depth=0`` every utility is linear. Unsquashed, the context then shifts all scores of a set
+    alike, but for a part that depends on the size of the set only. Squashed, :math:`U_1(x, y)` is a logistic function
+    of the pair, and the context can reverse a preference.
 
     Examples
     --------
@@ -136,7 +135,7 @@ class FETAScorer(Scorer):
         super().__init__()
         self.alone, self.pairs, self.higher = alone, pairs, nn.ModuleList(higher)
         self.squash = squash
-        self.stackable = not higher  # sub-contexts are dealt by the values of the features
+        self.stackable = not higher  # which sub-contexts are drawn depends on the values of the features
 
     def in_one_piece(self, n: int, m: int) -> bool:
         return self.pairs is None or fits_at_once(self.pairs, n, m)

@@ -1,4 +1,4 @@
-"""What the nets are made of: dense layers whose first one can be split, and padding-blind normalisation."""
+"""Layers of the nets: dense layers whose first one can be split, and normalisation that ignores padding."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -28,10 +28,10 @@ TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's c
 
 
 class MaskedBatchNorm(nn.Module):
-    """Batch normalisation over the entries that are there: padding moves no statistic.
+    """Batch normalisation that ignores padding.
 
-    In training, mean and variance come from the present entries of the batch and are followed by an
-    exponential average, which is used in evaluation.
+    In training, mean and variance come from the present entries of the batch and are tracked by an exponential
+    average, which is used in evaluation.
     """
 
     def __init__(self, width: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
@@ -140,7 +140,7 @@ class MLP(nn.Module):
         return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Go on from the output of the first linear map, which is overwritten where no gradient is needed."""
+        """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
         activate = ACTIVATIONS[self.activation]
         if not torch.is_grad_enabled():
             activate = _IN_PLACE.get(self.activation, activate)
@@ -167,7 +167,7 @@ def linear_map(
 
 
 class Dropout(nn.Module):
-    """Leaves out a share of its input in training, drawn from the generator it is given; without one, nothing.
+    """Dropout that draws from a given generator; without one, it does nothing.
 
     See `entourage.nets.Scorer.draw_from`.
     """
@@ -179,7 +179,7 @@ class Dropout(nn.Module):
         self.generator: torch.Generator | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Set entries to 0 and scale the others up; in evaluation return what came."""
+        """Set entries to 0 and scale the others up; in evaluation return the input."""
         if not self.training or self.share == 0 or self.generator is None:
             return inputs
         kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.share

@@ -1,13 +1,13 @@
-"""Rounds: the states of the objects of a set, changed again and again by messages from the others.
+"""Rounds of message passing: the states of the objects of a set are updated by messages from the others.
 
-What the paper's nets do once (aggregate, or look at pairs), a round does to states, so that it can be done
-again. A round is residual, and normalised if asked to be: ``h <- h + message(norm(h))``, then
-``h <- h + MLP(norm(h))``. Rounds differ by their message alone:
+What the paper's nets do once (aggregate, or evaluate pairs), a round does to states, so that it can be repeated. A
+round is residual, and normalised if asked to be: ``h <- h + message(norm(h))``, then ``h <- h + MLP(norm(h))``.
+Rounds differ only by their message:
 
 - `SetMessage`: the average of an embedding of all, beside the object's own state. Linear time; FATE's.
-- `PairMessage`: what becomes of each pair, averaged over the others (FETA's) or weighed by attention whose
+- `PairMessage`: a value of each pair, averaged over the others (FETA's) or weighted by attention whose
   logits and values see the pair. Quadratic time, memory bounded.
-- `InducedMessage`: a few learnt points look at all objects, and the objects at the points, both by attention
+- `InducedMessage`: a few learnt points attend to all objects, and the objects to the points, both by attention
   over pairs. Linear time.
 """
 
@@ -36,7 +36,7 @@ FREQUENCIES = 8  # of the periodic map, for each feature
 
 
 class SetMessage(nn.Module):
-    """What all objects say together: pooled embeddings, beside each object's own state; linear time.
+    """A message from the whole set: pooled embeddings, joined to each object's own state; linear time.
 
     ``pooling="mean"`` averages; "spread" joins the mean, the standard deviation and the maximum.
     """
@@ -77,13 +77,13 @@ class SetMessage(nn.Module):
 
 
 class PairMessage(nn.Module):
-    """What the others say to each object: pairs evaluated, then averaged (``heads=0``) or weighed by attention.
+    """Messages from the other objects: pairs evaluated, then averaged (``heads=0``) or weighted by attention.
 
     A pair's hidden state ``gelu(A h_i + B h_j)``, through ``depth - 1`` layers more, gives both the attention's
-    logits and its values. Each head learns how sharp it is, on a logarithmic scale that no weight decay pulls at
-    (``sharpening`` times as fast as other weights; with 0 it doesn't): to find the one object that matters (a medoid,
-    say), attention must come close to a maximum. Pairs are worked off in
-    tiles of rows; with gradients, large tiles are computed again on the way back.
+    logits and its values. Each head learns how sharp it is, on a logarithmic scale that is exempt from weight decay
+    (``sharpening`` times as fast as other weights; with 0 it isn't learnt): to find the one object that matters (a
+    medoid, say), attention must come close to a maximum. Pairs are worked off in tiles of rows; with gradients, large
+    tiles are computed again on the way back.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class PairMessage(nn.Module):
     def _mean(self, pair: Tensor, mask: Tensor | None, i: int, among_themselves: bool) -> Tensor:
         _, r, o, _ = pair.shape
         counts = torch.ones(1, r, o, dtype=torch.bool, device=pair.device)
-        if among_themselves:  # nobody is their own partner
+        if among_themselves:  # no object is its own partner
             rows = torch.arange(i, i + r, device=pair.device)
             counts = (rows[:, None] != torch.arange(o, device=pair.device))[None]
         if mask is not None:
@@ -166,7 +166,7 @@ class PairMessage(nn.Module):
 
 
 class InducedMessage(nn.Module):
-    """Attention by way of ``points`` learnt states: these look at all objects, then each object at them."""
+    """Attention by way of ``points`` learnt states: these attend to all objects, then each object to them."""
 
     def __init__(self, width: int, *, points: int, generator: torch.Generator, **pairs: Any) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class Round(nn.Module):
 
 
 class Periodic(nn.Module):
-    """Features beside sines and cosines of them at learnt frequencies: sharp edges come easier to a net."""
+    """Features joined to sines and cosines of them at learnt frequencies, which help a net to learn sharp edges."""
 
     def __init__(self, n_features: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -264,7 +264,7 @@ def refine(
         for name, off in (("dropout", 0), ("features", "linear"), ("pooling", "mean")):
             if getattr(net, name, off) != off:
                 raise ParameterError(
-                    f"{name}={getattr(net, name)!r} is about the rounds before the last, and there are none: give "
+                    f"{name}={getattr(net, name)!r} applies to the rounds before the last, and there are none: give "
                     "rounds=2 or more."
                 )
         return last(n_features, generator)

@@ -123,7 +123,7 @@ def _sum_of_tile(
 ) -> Tensor:
     rows = torch.arange(i, i + left.shape[1], device=left.device)
     columns = torch.arange(j, j + right.shape[1], device=left.device)
-    counts = (rows[:, None] != columns)[None]  # (1, r, c): nobody is their own partner
+    counts = (rows[:, None] != columns)[None]  # (1, r, c): no object is its own partner
     if row_mask is not None and column_mask is not None:
         counts = counts & row_mask[:, :, None] & column_mask[:, None, :]  # (n, r, c)
     counts = counts.expand(len(left), -1, -1)

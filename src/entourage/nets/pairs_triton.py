@@ -3,7 +3,7 @@
 A program holds a block of objects and goes through their partners. With ``a_i`` and ``b_j`` the split first layer,
 the hidden layer of a pair is ``z_ij = W act(a_i + b_j) + c``, and what is kept is ``sum_j act(z_ij)``: the output
 layer is linear, so it comes after the sum. Programs share the partners between them in ``SPLITS`` parts, whose sums
-are added up, so the result doesn't depend on who is first.
+are added up, so the result doesn't depend on which is first.
 
 In bfloat16 the block of objects goes through a product with the identity first: it then lies in registers as tensor
 cores want it, and no pair state has to pass through shared memory.

@@ -25,9 +25,9 @@ class SubcontextMean(torch.nn.Module):
     ``max_subcontexts`` are drawn, each sub-context with the same probability, so the mean is unbiased.
     In training every step draws anew; in evaluation the draw is always the same, and since it goes by
     the objects' features rather than by their places, it doesn't depend on the order of presentation.
-    (Twins, equal in all features, are dealt different sub-contexts then, and so may differ in score.)
+    (Duplicates, equal in all features, are given different sub-contexts then, and so may differ in score.)
 
-    How: objects stand in a circle. The sub-contexts of object ``i`` are ``i + shift_1, ..., i + shift_k``
+    How: objects are arranged in a circle. The sub-contexts of object ``i`` are ``i + shift_1, ..., i + shift_k``
     for the k-element sets of shifts in ``1 ... size - 1``, the same shifts for all objects of a set.
     """
 
@@ -127,8 +127,8 @@ class SubcontextMean(torch.nn.Module):
         fits = (shifts.amax(-1) < sizes[:, None])[:, None] & there[:, :, None]  # (n, m, t)
         partners = (places[:, None, None] + shifts[:, None]) % sizes.clamp(min=1)[:, None, None, None]
         flat = partners.reshape(n, -1, 1).expand(-1, -1, h)  # (n, m t k, h)
-        company = context.gather(1, flat).view(n, m, t, self.k, h).mean(3)  # (n, m, t, h)
-        values = self.utility.after_first(own[:, :, None] + company, fits).squeeze(-1)
+        mean_context = context.gather(1, flat).view(n, m, t, self.k, h).mean(3)  # (n, m, t, h)
+        values = self.utility.after_first(own[:, :, None] + mean_context, fits).squeeze(-1)
         if self.squash:
             values = torch.sigmoid(values)
         return torch.where(fits, values, 0.0).sum(2), fits[:, 0].sum(1, keepdim=True)

@@ -17,7 +17,7 @@ Cell: TypeAlias = str | tuple[str, str]
 
 @dataclass
 class Table:
-    """Rows under a header; a cell may be (text, "best") to stand out, or (text, "text") to stand left."""
+    """Rows under a header; a cell may be (text, "best") to be highlighted, or (text, "text") to be aligned left."""
 
     header: list[str]
     rows: list[list[Cell]]
@@ -25,7 +25,7 @@ class Table:
 
 @dataclass
 class Section:
-    """A heading with whatever belongs under it."""
+    """A heading with text, a table and pictures."""
 
     title: str
     text: str = ""
@@ -34,7 +34,7 @@ class Section:
 
 
 def require_report() -> None:
-    """Say, before any long work, what is missing for a report."""
+    """Raise an error, before any long work, if a package for reports is missing."""
     missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(
@@ -43,7 +43,7 @@ def require_report() -> None:
 
 
 def write_report(path: str | os.PathLike[str], title: str, lead: str, sections: list[Section]) -> None:
-    """Write the page in one step; pictures are embedded, so that the file can be sent on its own."""
+    """Write the page in one step; pictures are embedded, so that the file is self-contained."""
     from jinja2 import Environment
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -52,7 +52,7 @@ def write_report(path: str | os.PathLike[str], title: str, lead: str, sections: 
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for results, or say why there can be none."""
+    """Make a folder for results; raise an error where that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

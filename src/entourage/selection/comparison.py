@@ -167,7 +167,8 @@ def compare(
     informative = np.flatnonzero(task.informative(every_set))
     if len(informative) == 0:
         raise DataError(
-            f"A comparison needs {task.telling}; there are none. Check the targets, and which objects make a set."
+            f"A comparison needs {task.informative_words}; there are none. Check the targets, and which objects make "
+            "a set."
         )
     kept = every_set[informative]
     labels = None if groups is None else labels_of(groups, len(every_set))[informative]
@@ -183,7 +184,7 @@ def compare(
         left_out |= unable
     rivals = {role: [name for name, (_, its) in candidates.items() if its == role] for role in KINDS}
     to_choose_from = [name for mine in rivals.values() if len(mine) > 1 for name in mine]
-    _check_enough(len(kept), labels, folds, inner if to_choose_from else None, level, task.telling)
+    _check_enough(len(kept), labels, folds, inner if to_choose_from else None, level, task.informative_words)
 
     outer = fold_indices(len(kept), folds, groups=labels, random_state=random_state)
     jobs = []

@@ -1,4 +1,4 @@
-"""Tasks: what targets mean, what is done with scores, and how the result is judged."""
+"""Tasks: what targets mean, what is done with scores, and how predictions are evaluated."""
 
 from entourage.tasks.choice import Choice
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets

@@ -18,32 +18,35 @@ __all__ = ["Choice"]
 
 
 class Choice:
-    """One object was chosen: it has rank 0, the others 1. With ``outside``, nothing may have been.
+    """One object of a set is chosen: it has rank 0, the others 1.
 
-    Not choosing has utility 0.
+    With ``outside`` there is an outside option: nothing may be chosen. It has utility 0.
     """
 
     kind = "choice"
     losses = CHOICE_LOSSES
     main, words, criterion_words = "accuracy", "accuracy", "mean log-likelihood"
     searched_by, searched_words = "log_likelihood", criterion_words
-    nothing = "No set has two objects and a chosen one, so there is nothing to learn. Check that y says who was chosen."
+    nothing_to_learn = (
+        "No set has two objects and a chosen one, so there is nothing to learn. "
+        "Check that y marks the chosen objects."
+    )
 
     def __init__(self, *, outside: bool = False) -> None:
         self.outside = outside
         self.only_differences = not outside
-        self.telling = "sets" if outside else "sets of at least two objects"
+        self.informative_words = "sets" if outside else "sets of at least two objects"
         self.metric: Metric = partial(choice_accuracy, outside=outside)
         self.criterion: Metric = partial(log_likelihood, outside=outside)
         self.metrics = {"accuracy": self.metric, "log_likelihood": self.criterion} | METRICS
 
     def find_loss(self, loss: str | Loss | None) -> Loss:
-        """Return the loss of this name, or the callable itself; ours with the outside option, where there is one."""
+        """Return the loss of this name, or the callable itself; "nll" with the outside option, where there is one."""
         found = find_loss(loss, self.losses)
         return partial(choice_loss, outside=True) if self.outside and found is choice_loss else found
 
     def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
-        """Make sets of whatever came; y holds places of the chosen objects, or rows of 0 and 1."""
+        """Make sets of arrays, lists or `Sets`; y holds places of the chosen objects, or rows of 0 and 1."""
         if y is None:
             return Sets.of(X, None, situation)
         sets = Sets.of(X, None, situation)
@@ -52,8 +55,8 @@ class Choice:
         places = np.asarray(y)
         if places.dtype.kind not in "biuf":
             raise DataError(
-                f"y holds the place of the chosen object in each set, a whole number; got {places.dtype}. Look up "
-                "where in its set each stands."
+                f"y holds the place of the chosen object in each set, a whole number; got {places.dtype}. Give its "
+                "position in the set, from 0 on."
             )
         if places.shape != (len(sets),):
             raise ShapeError(
@@ -76,7 +79,7 @@ class Choice:
         return sets
 
     def check(self, sets: Sets) -> Sets:
-        """See that one object of each set was chosen."""
+        """Check that one object of each set was chosen."""
         targets = check_indicators(sets, "a choice")
         chosen = np.add.reduceat(targets == 0, sets.offsets[:-1])
         wrong = chosen > 1 if self.outside else chosen != 1
@@ -89,22 +92,22 @@ class Choice:
                 "command line."
             )
             raise DataError(
-                f"One object of a set is chosen; in set {i} it is {chosen[i]}. For several there is SubsetChooser, or "
+                f"Each set needs one chosen object; set {i} has {chosen[i]}. For several, use SubsetChooser, or "
                 f"--target-kind subset.{hint}"
             )
         return sets
 
     def informative(self, sets: Sets) -> NDArray[np.bool_]:
-        """Which sets say anything: there was something else to choose."""
+        """Which sets are informative: those with an alternative to what was chosen."""
         return np.asarray(sets.sizes > (0 if self.outside else 1))
 
     def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Return ranks: who would be chosen first. With ``outside``, nothing has a place of its own among them."""
+        """Return ranks by score. With ``outside``, the outside option takes a place of its own among them."""
         ranks = ranks_from_scores(scores)
         return ranks + (scores <= 0) if self.outside else ranks
 
     def places(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the place of the best object of each set; -1 where all are worse than nothing."""
+        """Return the place of the best object of each set; -1 where the outside option is better than all of them."""
         found = np.empty(len(sets), dtype=np.int64)
         for chosen, rows in sets.by_size():
             found[chosen] = scores[rows].argmax(1)
@@ -119,12 +122,12 @@ class Choice:
         return np.asarray(powers / np.repeat(total, sets.sizes))
 
     def probability_of_nothing(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Return for each set how probable it is that nothing is chosen; 0 without ``outside``."""
+        """Return the probability of the outside option for each set; 0 without ``outside``."""
         powers, nothing = self._powers(sets, scores)
         return np.asarray(nothing / (np.add.reduceat(powers, sets.offsets[:-1]) + nothing))
 
     def _powers(self, sets: Sets, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return e to the power of packed scores and, for each set, of nothing's, scaled alike to stay finite."""
+        """Return exp of packed scores and, for each set, of the outside option's, scaled alike to stay finite."""
         highest = np.maximum.reduceat(scores.astype(np.float64), sets.offsets[:-1])
         highest = np.maximum(highest, 0.0) if self.outside else highest
         powers = np.exp(scores - np.repeat(highest, sets.sizes))

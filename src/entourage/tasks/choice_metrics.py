@@ -1,4 +1,4 @@
-"""What choices are worth: metrics with the signature of :mod:`entourage.metrics`; chosen objects have rank 0."""
+"""Metrics of choices, with the signature of :mod:`entourage.metrics`; chosen objects have rank 0."""
 
 from typing import Any
 
@@ -28,8 +28,8 @@ def choice_accuracy(
 ) -> Any:
     """How often the chosen object (rank 0) has the highest score; a tie counts its share.
 
-    With ``outside``, nothing may have been chosen, and does score 0. Sets in which nothing was chosen have no
-    meaning otherwise.
+    With ``outside`` there is an outside option, whose score is 0. Without it, sets in which nothing was chosen have
+    no value.
     """
     s, r, known = as_arrays(scores, ranks, mask)
     s, chosen, known = _alternatives(s, r, known, outside)
@@ -76,7 +76,7 @@ def f1(
     threshold: float = 0.0,
     per_set: bool = False,
 ) -> Any:
-    """F1 of choosing the objects that score above the threshold; 1 where rightly nothing is chosen."""
+    """F1 of choosing the objects that score above the threshold; 1 where nothing is chosen, and nothing was."""
     right, chosen, known = _chosen_and_true(scores, ranks, mask, threshold)
     hits, size = (right & chosen).sum(1), right.sum(1) + chosen.sum(1)
     values = np.where(size > 0, 2 * hits / np.maximum(size, 1), 1.0)
@@ -106,7 +106,7 @@ def hamming_accuracy(
     threshold: float = 0.0,
     per_set: bool = False,
 ) -> Any:
-    """Share of the objects that are rightly chosen or rightly left: 1 - Hamming loss."""
+    """Share of the objects that are correctly chosen or correctly left out: 1 - Hamming loss."""
     right, chosen, known = _chosen_and_true(scores, ranks, mask, threshold)
     values = ((right == chosen) & known).sum(1) / np.maximum(known.sum(1), 1)
     return over_sets(np.asarray(values, dtype=np.float64), np.asarray(known.any(1)), per_set)
@@ -120,9 +120,9 @@ def informedness(
     threshold: float = 0.0,
     per_set: bool = False,
 ) -> Any:
-    """Of the right objects the share that is chosen, less that of the others: 0 is guessing.
+    """True-positive rate less false-positive rate (Youden's J): 0 is guessing.
 
-    No meaning where all objects are right, or none is.
+    A set in which all objects were chosen, or none, has no value.
     """
     right, chosen, known = _chosen_and_true(scores, ranks, mask, threshold)
     wrong = known & ~right
@@ -134,7 +134,7 @@ def informedness(
 
 
 def _alternatives(s: Floats, r: Floats, known: Bools, outside: bool) -> tuple[Floats, Bools, Bools]:
-    """Return scores, who was chosen and who was there, with choosing nothing as one more where that may be."""
+    """Return scores, chosen objects and mask, with the outside option as one more alternative where there is one."""
     chosen = known & (r == 0)
     if not outside:
         return s, chosen, known

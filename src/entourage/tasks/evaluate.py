@@ -1,7 +1,7 @@
-"""What scores are worth on sets: the one place where a metric meets sets of differing sizes.
+"""Metrics of scores on sets: the one place where a metric meets sets of differing sizes.
 
 `score`, `evaluate`, `compare`, `tune`, cross-validation, early stopping and the experiments all go through here, so
-that they can't differ. Where targets came from relevance grades, metrics of grades are told which rank counts as
+that they can't differ. Where targets came from relevance grades, metrics of grades are given the rank that counts as
 irrelevant (``sets.worst``).
 """
 
@@ -21,7 +21,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def metric_of_sets(metric: Metric, sets: Sets, scores: NDArray[Any]) -> Floats:
-    """Return a metric of packed scores for each set; NaN where it means nothing.
+    """Return a metric of packed scores for each set; NaN where it is not defined.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def metric_of_sets(metric: Metric, sets: Sets, scores: NDArray[Any]) -> Floats:
 
 
 def mean_over_sets(values: Floats, weights: NDArray[Any] | None = None) -> float:
-    """Return the mean over the sets in which a metric means something, NaN where there is none.
+    """Return the mean over the sets in which a metric is defined, NaN where there is none.
 
     Sets of weight 0 take no part.
     """
@@ -54,7 +54,7 @@ def mean_over_sets(values: Floats, weights: NDArray[Any] | None = None) -> float
 def evaluate_scores(
     sets: Sets, scores: NDArray[Any], metrics: Mapping[str, Metric], weights: NDArray[Any] | None = None
 ) -> dict[str, float]:
-    """Return the mean of each metric over the sets in which it means something."""
+    """Return the mean of each metric over the sets in which it is defined."""
     return {
         name: mean_over_sets(metric_of_sets(metric, sets, scores), weights)
         for name, metric in metrics.items()

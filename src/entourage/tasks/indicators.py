@@ -24,7 +24,7 @@ def sets_with_indicators(X: AnySets, y: Any, situation: ArrayLike | None) -> Set
 
 
 def check_indicators(sets: Sets, what: str) -> NDArray[Any]:
-    """Return the targets, seeing that each is 0 or 1."""
+    """Return the targets, after a check that each is 0 or 1."""
     if sets.targets is None:
         raise DataError(
             "Choices are needed: pass y, or Sets with targets (0 for chosen objects, 1 for the others)."

@@ -18,7 +18,7 @@ TASKS: dict[str, Task] = {
 
 
 def task_of(kind: str, *, outside: bool = False) -> Task:
-    """Return the task of a kind of target; with ``outside``, nothing may have been chosen.
+    """Return the task of a kind of target; with ``outside``, there is an outside option.
 
     Examples
     --------
@@ -30,6 +30,6 @@ def task_of(kind: str, *, outside: bool = False) -> Task:
         return task
     if kind != "choice":
         raise ParameterError(
-            f'outside=True is about choices of one: it goes with kind="choice"; got {kind!r}.'
+            f'outside=True is for discrete choice: it goes with kind="choice"; got {kind!r}.'
         )
     return Choice(outside=True)

@@ -9,10 +9,9 @@ ranks : (n, m)
 mask : (n, m)
     False in the padding.
 
-Three rules hold for all of them. *Ties*: nothing is asked of two objects of equal rank, neither that
-they be told apart nor that they score alike. *Unranked objects* take no part; to say "worse than all
-that are ranked" give them a common last rank. *A set in which no order is known* (one object, all tied,
-all padding) has the loss 0 and no gradient.
+Three rules hold for all of them. *Ties*: two objects of equal rank need neither different nor equal scores. *Unranked
+objects* take no part; where they are worse than all that are ranked, give them a common last rank. *A set in which no
+order is known* (one object, all tied, all padding) has the loss 0 and no gradient.
 
 A callable of your own with this signature can stand in for any of them; it may also return a single
 number, the mean over the sets, if no set is weighted.
@@ -135,7 +134,7 @@ def listnet_loss(scores: Scores, ranks: Ranks, mask: Mask, k: int = 3) -> PerSet
     if float(m) ** k * n > 2**29:
         raise ParameterError(
             f"Top-{k} ListNet sums over {m}^{k} choices in each of {n} sets, too many to hold in memory. "
-            "Take a smaller k (functools.partial(listnet_loss, k=1)), smaller batches or sub-sets, or "
+            "Take a smaller k (functools.partial(listnet_loss, k=1)), smaller batches or subsets, or "
             "loss='plackett_luce', which needs no such sum."
         )
     known = _ranked(ranks, mask)
@@ -164,8 +163,8 @@ def choice_loss(scores: Scores, ranks: Ranks, mask: Mask, *, outside: bool = Fal
 
     .. math:: \log \sum_j e^{s_j} - s_c
 
-    The chosen object c has rank 0, the others rank 1. With ``outside`` nothing may be chosen, which has utility 0:
-    a set without a rank of 0 then says that. Where several are chosen, each is a choice.
+    The chosen object c has rank 0, the others rank 1. With ``outside`` there is an outside option of utility 0; it
+    was chosen in a set without a rank of 0. Where several objects are chosen, each counts as a choice.
 
     Examples
     --------
@@ -219,7 +218,7 @@ def find_loss(loss: str | Loss | None, known: dict[str, Loss] = LOSSES) -> Loss:
         return loss
     if loss is None:
         raise ParameterError(
-            "loss=None: a model saved with a loss of one's own comes back without it. Give it again: "
+            "loss=None: a model saved with a custom loss is loaded without it. Give it again: "
             "model.set_params(loss=...)."
         )
     return known[check_choice("loss", loss, known)]
@@ -233,7 +232,7 @@ def loss_name(loss: str | Loss, among: dict[str, Loss]) -> str | None:
 
 
 def loss_identity(loss: Any) -> str:
-    """Tell one callable loss from another, as well as can be: by name, bound arguments and code."""
+    """Identify a callable loss, as far as possible: by name, bound arguments and code."""
     if isinstance(loss, functools.partial):
         return f"{loss_identity(loss.func)}({loss.args}, {loss.keywords})"
     everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
@@ -251,7 +250,7 @@ def _known_pairs(ranks: Tensor, known: Tensor) -> Tensor:
     n, m = ranks.shape
     if n * m * m > 2**31:
         raise ParameterError(
-            f"This loss looks at all pairs of {m:,} objects, too many to hold in memory. Learn from sub-sets "
+            f"This loss needs all pairs of {m:,} objects, too many to hold in memory. Learn from subsets "
             "(sets.sample_subsets(1000)), or take loss='plackett_luce', which needs no pairs."
         )
     return (ranks[:, :, None] < ranks[:, None, :]) & known[:, :, None] & known[:, None, :]

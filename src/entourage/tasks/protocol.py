@@ -1,7 +1,7 @@
-"""What every task offers: what a target means, what is done with scores, and how the result is judged.
+"""What every task offers: what a target means, what is done with scores, and how predictions are evaluated.
 
-In `Sets` every target is a rank: 0 = best. A choice knows two of them, 0 for what was chosen and 1 for the rest, so
-that what can rank can be judged on choices, too. A task knows nothing of nets: it is given scores.
+In `Sets` every target is a rank: 0 = best. A choice has two of them, 0 for chosen objects and 1 for the rest, so that
+a ranker can be evaluated on choices, too. A task knows nothing of nets: it is given scores.
 """
 
 from typing import Any, Protocol
@@ -21,11 +21,11 @@ class Task(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the target of a table is, unless it is said: a key of `TASKS`."""
+        """The default kind of target of a table: a key of `TASKS`."""
 
     @property
     def outside(self) -> bool:
-        """Whether a set may end without a choice."""
+        """Whether there is an outside (no-choice) option."""
 
     @property
     def losses(self) -> dict[str, Loss]:
@@ -49,7 +49,7 @@ class Task(Protocol):
 
     @property
     def criterion(self) -> Metric:
-        """By which training chooses the best weights."""
+        """The metric by which training chooses the best weights."""
 
     @property
     def criterion_words(self) -> str:
@@ -57,7 +57,7 @@ class Task(Protocol):
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """All metrics that mean something, by name."""
+        """All metrics that are defined for this task, by name."""
 
     @property
     def searched_by(self) -> str:
@@ -68,34 +68,34 @@ class Task(Protocol):
         """What it is called in a sentence."""
 
     @property
-    def telling(self) -> str:
-        """What `informative` finds, in words."""
+    def informative_words(self) -> str:
+        """What informative sets are, in words; see `informative`."""
 
     @property
-    def nothing(self) -> str:
-        """What to say where no set is informative."""
+    def nothing_to_learn(self) -> str:
+        """The error message where no set is informative."""
 
     def find_loss(self, loss: str | Loss | None) -> Loss:
         """Return the loss of this name, or the callable itself."""
 
     def sets_of(self, X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
-        """Make sets of whatever came."""
+        """Make sets of arrays, lists or `Sets`."""
 
     def check(self, sets: Sets) -> Sets:
-        """Return the sets with targets as the task needs them; say what is wrong with others."""
+        """Return the sets with targets as the task needs them; raise an error where they can't be used."""
 
     def in_single_precision(self, sets: Sets) -> Sets:
-        """Return sets to train on: what float32 can't tell apart is made so that it can."""
+        """Return sets to train on, with targets that stay distinct in float32."""
 
     def informative(self, sets: Sets) -> NDArray[np.bool_]:
-        """Which sets say anything."""
+        """Which sets are informative: those from which the task can learn."""
 
     def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:
         """Turn the scores of sets of one size, (n, m), into predictions."""
 
 
 class ChoiceTask(Task, Protocol):
-    """A task whose scores are utilities of a choice, so that there are probabilities."""
+    """A task whose scores are the utilities of a choice model, so that there are choice probabilities."""
 
     def probabilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return how probable it is that each object is chosen, from packed scores."""

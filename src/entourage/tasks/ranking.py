@@ -27,8 +27,8 @@ class Ranking:
     main, words, criterion_words = "ranking_accuracy", "0/1-ranking accuracy", "0/1-ranking accuracy"
     searched_by, searched_words = "ranking_accuracy", "0/1-ranking accuracy"
     decide = staticmethod(ranks_from_scores)
-    telling = "sets that rank two objects differently"
-    nothing = (
+    informative_words = "sets that rank two objects differently"
+    nothing_to_learn = (
         "No set ranks two objects differently, so there is nothing to learn. "
         "Check that y holds ranks within each set."
     )
@@ -39,12 +39,12 @@ class Ranking:
 
     @staticmethod
     def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
-        """Make sets of whatever came."""
+        """Make sets of arrays, lists or `Sets`."""
         return Sets.of(X, y, situation)
 
     @staticmethod
     def check(sets: Sets) -> Sets:
-        """Return the sets with unranked objects as NaN; say what is wrong with other targets."""
+        """Return the sets with unranked objects as NaN; raise an error for other targets that are no ranks."""
         if sets.targets is None:
             raise DataError("Ranks are needed: pass y, or Sets with targets.")
         targets = np.where(sets.targets == -1, np.nan, sets.targets)
@@ -61,7 +61,7 @@ class Ranking:
 
     @staticmethod
     def in_single_precision(sets: Sets) -> Sets:
-        """Return sets to train on: ranks finer than float32 can tell become places, since only their order counts."""
+        """Return sets to train on: ranks that float32 would merge become places, since only their order counts."""
         targets: NDArray[Any] = sets.targets.copy()  # type: ignore[union-attr]
         with np.errstate(over="ignore"):
             rounded = targets.astype(np.float32)
@@ -74,7 +74,7 @@ class Ranking:
 
     @staticmethod
     def informative(sets: Sets) -> NDArray[np.bool_]:
-        """Which sets say anything: they rank two objects differently."""
+        """Which sets are informative: those that rank two objects differently."""
         targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
         starts = sets.offsets[:-1]
         low = np.minimum.reduceat(np.where(np.isnan(targets), np.inf, targets), starts)

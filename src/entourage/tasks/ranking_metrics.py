@@ -1,4 +1,4 @@
-r"""Ranking metrics: what a prediction is worth.
+r"""Ranking metrics: how good predictions are.
 
 Every metric has the signature ``metric(scores, ranks, mask=None, *, per_set=False) -> float``:
 
@@ -9,11 +9,11 @@ ranks : (n, m) array or tensor
 mask : (n, m) array or tensor, optional
     False in the padding.
 per_set : bool
-    Return an array of one value a set, NaN where the metric has no meaning there, instead of the mean
+    Return an array of one value a set, NaN where the metric is not defined, instead of the mean
     over the sets where it has one (NaN if there is no such set).
 
 *Tied truth* is left out: two objects of equal rank have no right order. *Tied scores* count as documented
-with each metric: on average, or at the worst place of the tied group, never at a lucky one.
+with each metric: on average, or at the worst place of the tied group, never at the best one.
 
 Some metrics grade objects by relevance instead of order. There ``worst`` is the rank that counts as
 irrelevant, and relevance is ``worst - rank`` (never below 0): for grades 0...2 turned into ranks 2...0,
@@ -104,7 +104,7 @@ def kendall_tau(
 ) -> Any:
     """Kendall's tau-b: pairs in order minus pairs out of order, normalised for ties on either side.
 
-    Without ties it is twice the ranking accuracy minus 1. Constant scores are worth 0; a set whose true
+    Without ties it is twice the ranking accuracy minus 1. Constant scores give 0; a set whose true
     ranks are all tied has no value.
 
     Examples
@@ -123,8 +123,8 @@ def spearman(
 ) -> Any:
     """Spearman's rank correlation: Pearson's correlation of the ranks, tied ones on their average.
 
-    Without ties this is the paper's ``1 - 6 sum (difference of ranks)^2 / (n (n^2 - 1))``. Constant
-    scores are worth 0; a set whose true ranks are all tied has no value.
+    Without ties this is the paper's ``1 - 6 sum (difference of ranks)^2 / (n (n^2 - 1))``. Constant scores give 0; a
+    set whose true ranks are all tied has no value.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def _best(r: Floats, known: Bools) -> Bools:
 
 
 def _relevant(r: Floats, known: Bools, worst: float | None) -> tuple[Bools, Bools]:
-    """Which objects are relevant, and in which sets that means anything."""
+    """Which objects are relevant, and in which sets that is defined."""
     if worst is None:
         return _best(r, known), _orders_something(r, known)
     relevant = known & (r < worst)

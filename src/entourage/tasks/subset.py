@@ -32,8 +32,8 @@ class SubsetChoice:
     main, words, criterion_words = "f1", "F1", "mean log-likelihood of an object"
     searched_by, searched_words = "f1", words
     criterion: Metric = staticmethod(subset_log_likelihood)
-    telling = "sets"
-    nothing = "There is no object, so there is nothing to learn."
+    informative_words = "sets"
+    nothing_to_learn = "There are no objects, so there is nothing to learn."
 
     def __init__(self, *, threshold: float = 0.0) -> None:
         self.threshold = threshold
@@ -51,7 +51,7 @@ class SubsetChoice:
 
     @staticmethod
     def sets_of(X: AnySets, y: Any = None, situation: ArrayLike | None = None) -> Sets:
-        """Make sets of whatever came; y holds rows of 0 and 1."""
+        """Make sets of arrays, lists or `Sets`; y holds rows of 0 and 1."""
         return Sets.of(X, None, situation) if y is None else sets_with_indicators(X, y, situation)
 
     @staticmethod
@@ -61,13 +61,13 @@ class SubsetChoice:
 
     @staticmethod
     def check(sets: Sets) -> Sets:
-        """See that targets say who was chosen."""
+        """Check that targets are 0 for chosen objects and 1 for the others."""
         check_indicators(sets, "a choice of some")
         return sets
 
     @staticmethod
     def informative(sets: Sets) -> NDArray[np.bool_]:
-        """Which sets say anything: all do."""
+        """Which sets are informative: all are."""
         return np.ones(len(sets), dtype=bool)
 
     def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:

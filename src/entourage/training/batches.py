@@ -17,9 +17,9 @@ from entourage.nets import Scorer
 __all__ = ["SCORE_OBJECTS", "Batch", "Resident", "SubsetResident", "predict_packed"]
 
 BATCH_OBJECTS = 2**17  # objects in a training batch at most, padding included
-BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA look at all of them
+BATCH_PAIRS = 2**26  # and pairs of objects, since losses and FETA need all of them
 SCORE_OBJECTS = {"cpu": 2**14, "cuda": 2**18}  # objects scored at a time
-DRAWN_KEYS = 2**22  # random numbers held while sub-sets are drawn
+DRAWN_KEYS = 2**22  # random numbers held while subsets are drawn
 
 
 @dataclass
@@ -137,7 +137,7 @@ class Resident:
         return len(plan_batches(self.sizes, batch_size, max_objects=BATCH_OBJECTS, max_pairs=BATCH_PAIRS))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
-        """Part the sets into shuffled batches."""
+        """Split the sets into shuffled batches."""
         if self.uniform_size is not None:
             order = torch.from_numpy(rng.permutation(len(self))).to(self.home)
             return list(torch.split(order, self.sets_in_batch(batch_size)))
@@ -150,12 +150,12 @@ class Resident:
 
 
 class SubsetResident(Resident):
-    """Sets from which every batch takes sub-sets, drawn afresh.
+    """Sets from which every batch takes subsets, drawn anew.
 
     Parameters
     ----------
     subset_sizes : the smallest and the largest size; a batch draws one. A set with fewer objects comes whole
-    per_set : how many sub-sets an epoch takes from each set
+    per_set : how many subsets an epoch takes from each set
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class SubsetResident(Resident):
         return -(-len(self) * self.per_set // _most_sets(batch_size, self.subset_sizes[1]))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> list[Tensor]:
-        """Draw the sub-sets of an epoch: for each batch the sets, then the places in them, -1 for padding."""
+        """Draw the subsets of an epoch: for each batch the sets, then the places in them, -1 for padding."""
         low, high = self.subset_sizes
         order = rng.permutation(np.repeat(np.arange(len(self)), self.per_set))
         step = _most_sets(batch_size, high)
@@ -197,9 +197,11 @@ class SubsetResident(Resident):
         return batches
 
     def batch(self, chosen: Tensor | slice) -> Batch:
-        """Gather the sub-sets of a batch that `epoch` drew."""
+        """Gather the subsets of a batch that `epoch` drew."""
         if isinstance(chosen, slice):
-            raise ParameterError("Sub-sets are drawn by epoch(); a slice of the sets themselves isn't one.")
+            raise ParameterError(
+                "Subsets are drawn by epoch(); a slice of the sets is not a batch of subsets."
+            )
         sets, places = chosen[:, 0], chosen[:, 1:]
         mask = places >= 0
         objects, targets = self._gather(torch.where(mask, self.starts[sets][:, None] + places, 0), mask)

@@ -1,4 +1,4 @@
-"""The state of a run in a file, from which it goes on."""
+"""Checkpoints: the state of a run in a file, from which it is resumed."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ def checkpoint_file(folder: str | os.PathLike[str]) -> Path:
 
 
 def identity_of(plan: Plan, fingerprint: str) -> str:
-    """Return what tells a run from others: its plan, and a fingerprint of its data and settings."""
+    """Return what identifies a run: its plan, and a fingerprint of its data and settings."""
     content = [tensor_file.FORMAT, asdict(plan), fingerprint]
     return hashlib.sha256(tensor_file.to_json(content).encode()).hexdigest()
 
@@ -72,7 +72,7 @@ def save(path: Path, identity: str, update: Update, history: History, step: int)
 
 
 def restore(path: Path, identity: str, update: Update, history: History) -> int:
-    """Go back to a saved state, if it is one of this very run; return its step."""
+    """Restore a saved state, if it is of this run; return its step."""
     content, tensors = tensor_file.read(path, "checkpoint")
     if content.get("identity") != identity:
         raise CheckpointError(
@@ -101,7 +101,7 @@ def _check(
     *,
     averaged: bool,
 ) -> None:
-    """See that a checkpoint holds the state of a run with these weights and parameters of its optimiser."""
+    """Check that a checkpoint holds the state of a run with these weights and parameters of its optimiser."""
     groups: dict[str, dict[str, Tensor]] = {"net": {}, "optimizer": {}, "average": {}, "best": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition(".")

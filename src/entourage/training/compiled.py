@@ -11,7 +11,7 @@ __all__ = ["CompiledLoss"]
 
 
 class CompiledLoss:
-    """The loss of a batch as `torch.compile` makes it: of tensors (or None); returns None from where it can't.
+    """The loss of a batch as `torch.compile` makes it: of tensors (or None); returns None once compilation has failed.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class CompiledLoss:
             self.possible = False
             reason = (str(error).strip() or repr(error)).splitlines()[0]
             warnings.warn(
-                f"This net and loss can't be compiled ({reason}); training goes on without, more slowly.",
+                f"This net and loss can't be compiled ({reason}); training continues uncompiled, more slowly.",
                 stacklevel=2,
             )
             return None

@@ -2,7 +2,7 @@
 
 On a GPU a step is recorded as a CUDA graph, one for each shape of batch. The first steps of a shape run as they are;
 then the step is recorded and from there on replayed, with the same kernels on the same numbers. Shapes beyond the
-first `MOST_GRAPHS`, and steps that can't be recorded, go on as they are.
+first `MOST_GRAPHS`, and steps that can't be recorded, run without a graph.
 """
 
 import warnings
@@ -103,10 +103,10 @@ class StepGraphs:
         return self.recorded[key]
 
     def give_up(self, reason: str) -> None:
-        """Record nothing from here on, and say so."""
+        """Record nothing from here on, and warn."""
         self.possible = False
         warnings.warn(
-            f"A step of this net and loss can't be recorded as a CUDA graph ({reason}); training goes on without, "
-            "to the same end, more slowly.",
+            f"A step of this net and loss can't be recorded as a CUDA graph ({reason}); training continues "
+            "without graphs, with the same result, more slowly.",
             stacklevel=2,
         )

@@ -1,6 +1,6 @@
-"""Is what a file says what it should? Every value is checked before anything is made of it.
+"""Checks of the content of model files: every value is checked before it is used.
 
-A checksum tells damage from intent, not a friend from a stranger: whoever changes a file can compute it anew. So
+A checksum detects damage, not malice: anybody who changes a file can compute it anew. So
 every value must be of the kind that is expected, and every tensor of the shape, type and finite.
 """
 
@@ -44,7 +44,7 @@ def refusing(path: Any, error: type[UserError] = ModelFileError) -> Iterator[Non
         yield
     except UserError as reason:
         raise error(f"{path} can't be used: {str(reason)[:500]}") from reason
-    except Exception as reason:  # whatever a stranger thought of: the cause is kept
+    except Exception as reason:  # whatever a malicious file may cause: the cause is kept
         raise error(
             f"{path} can't be used: its content is malformed ({type(reason).__name__}). Take another copy, or train "
             "again."
@@ -57,7 +57,7 @@ def refuse(reason: str) -> NoReturn:
 
 
 def need(holds: bool, reason: str) -> None:
-    """Refuse the file unless it holds."""
+    """Refuse the file unless the condition holds."""
     if not holds:
         refuse(reason)
 
@@ -125,7 +125,7 @@ def params_of(
 ) -> dict[str, Any]:
     """Return parameters of a constructor: names it knows, values of its annotations, or of those in ``other``.
 
-    Those in ``leave`` are not even looked at.
+    Those in ``leave`` are not checked.
     """
     need(isinstance(given, dict), f"the parameters of {kind.__name__} are missing.")
     known = {name: p.annotation for name, p in inspect.signature(kind).parameters.items()} | dict(other or {})
@@ -135,7 +135,7 @@ def params_of(
 
 
 def check_versions(content: dict[str, Any]) -> None:
-    """See that the file says by which versions it was written."""
+    """Check that the file names the versions that wrote it."""
     versions = content.get("versions")
     right = isinstance(versions, dict) and all(isinstance(value, str) for value in versions.values())
     need(right, "'versions' is missing, or no text.")
@@ -149,7 +149,7 @@ def forms_of(weights: Mapping[str, Tensor], members: int = 1) -> dict[str, Form]
 
 
 def check_weights(found: Mapping[str, Tensor], expected: Mapping[str, Form], what: str = "the net") -> None:
-    """See that weights have the names, shapes and types of a net, and are finite."""
+    """Check that weights have the names, shapes and types of a net, and are finite."""
     lacking, strange = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if lacking:
         raise ModelFileError(
@@ -167,7 +167,7 @@ def check_weights(found: Mapping[str, Tensor], expected: Mapping[str, Form], wha
 
 
 def check_optimizer(found: Mapping[str, Tensor], shapes: Sequence[tuple[int, ...]]) -> set[str]:
-    """See that an optimiser's state is whole, finite and of the shapes of its parameters; return whose it is."""
+    """Check that an optimiser's state is whole, finite and of the shapes of its parameters; return whose it is."""
     names: dict[str, set[str]] = {}
     allowed = set().union(*OPTIMIZERS.values())
     places = {str(i): shape for i, shape in enumerate(shapes)}

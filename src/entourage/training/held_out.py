@@ -1,4 +1,4 @@
-"""Scores on held-out sets, by which the best weights are chosen and training stops."""
+"""Scores on held-out sets, for early stopping and the choice of the best weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ class HeldOutEvaluation:
     values : packed scores to a value for each set, NaN where it has none
     precision : of the net
     weights : one a set, optional
-    seed : splits the sets into two halves, each of which can be scored at the step that the other chose
+    seed : splits the sets into two halves; each can be scored at the step that was best for the other
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HeldOutEvaluation:
         if not np.isfinite(packed).all():
             raise TrainingError(
                 "The scores of held-out sets became infinite or NaN; no model was kept. Lower the "
-                "learning rate, or look for extreme features."
+                "learning rate, or check for extreme features."
             )
         values = self.values(packed)
         found = HeldOutScore(mean_over_sets(values, self.weights))
@@ -71,10 +71,10 @@ class HeldOutEvaluation:
 
 
 def score_not_chosen_by(history: list[dict[str, Any]]) -> float | None:
-    """Return the score on held-out sets that didn't choose: each half at the step where the other half was best.
+    """Return the held-out score without selection bias: each half at the step where the other half was best.
 
-    The best score of all evaluations is too high: of pure noise, some evaluation looks good. None where nothing was
-    held out, or one half says nothing.
+    The best score of all evaluations is too optimistic: even of pure noise, some evaluation is good by chance. None
+    where nothing was held out, or one half has no score.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The one training loop, for every net and every task.
 
-All randomness is drawn from (seed, epoch), never from a stream that runs along, so the state of a run is
+All randomness is drawn from (seed, epoch), never from a running stream, so the state of a run is
 its step, its weights and its optimiser's: a run that is interrupted and resumed equals one that never was.
 """
 
@@ -29,7 +29,7 @@ CHECK_EVERY = 25  # steps between checks of the loss: each waits for the device
 
 @dataclass
 class Outcome:
-    """What training leaves behind."""
+    """The results of training."""
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -61,8 +61,8 @@ def train(
     plan : how
     evaluate : the score, higher is better, by which the best weights are kept and training stops early;
         without it the last weights are kept
-    optimizer_state : from an earlier outcome, to go on with
-    checkpoint : a folder; a run found there goes on, to the same end as if it had never been interrupted
+    optimizer_state : from an earlier outcome, to continue with
+    checkpoint : a folder; a run found there is resumed, with the same result as an uninterrupted run
     fingerprint : of data and settings; a checkpoint of another run is refused
     progress : whether to show a bar
     """
@@ -82,7 +82,7 @@ def train(
 
 
 def run_with_progress(run: "Run", *, progress: bool, keep: Callable[[], None] = lambda: None) -> bool:
-    """Train to the end under a bar, or until Ctrl-C; return whether that came.
+    """Train to the end with a progress bar, or until Ctrl-C; return whether training was interrupted.
 
     ``keep`` is called whenever the state is complete.
     """
@@ -99,7 +99,7 @@ def run_with_progress(run: "Run", *, progress: bool, keep: Callable[[], None] = 
 
 
 class Run:
-    """A run of training: which batches come when, what is checked and evaluated after them.
+    """A run of training: the order of batches, and what is checked and evaluated after them.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Run:
                     yield False
 
     def batches(self, epoch: int) -> list[Tensor]:
-        """Part the sets into the shuffled batches of an epoch."""
+        """Split the sets into the shuffled batches of an epoch."""
         return self.data.epoch(self.plan.batch_size, np.random.default_rng([self.plan.seed, epoch]))
 
     def one_step(self, chosen: Tensor) -> None:
@@ -174,11 +174,11 @@ class Run:
         self.recent.clear()
 
     def fail(self, what: str, step: int) -> NoReturn:
-        """Say what happened, when, and what to do about it."""
+        """Raise an error that says what happened, when, and what to do about it."""
         raise TrainingError(
             f"{what} in step {step} of {self.plan.steps}, at a learning rate of "
             f"{self.plan.rate(step - 1):.3g}; no model was kept. Lower the learning rate, clip gradients "
-            "harder (clip=0.1), or look for extreme features."
+            "harder (clip=0.1), or check for extreme features."
         )
 
     def record(self) -> None:
@@ -195,11 +195,11 @@ class Run:
         self.loss_count = 0
 
     def summary(self) -> str:
-        """Return how it goes, in a few words."""
+        """Return the progress in a few words."""
         return self.history.summary()
 
     def outcome(self, *, interrupted: bool) -> Outcome:
-        """Return what is left when it is over."""
+        """Return the results of the run."""
         self.update.scorer.draw_from(None)
         best = self.history.best_weights
         return Outcome(

@@ -73,7 +73,7 @@ class Plan:
     def make_optimizer(self, parameters: list[Any], matrices: list[Any], rate: Any) -> torch.optim.Optimizer:
         """Return the optimiser, at a rate that is a number or a tensor.
 
-        Weight decay is for matrices; biases and scales of norms are left alone.
+        Weight decay is for matrices; biases and scales of norms are exempt.
         """
         chosen = {id(p) for p in matrices}
         groups = [

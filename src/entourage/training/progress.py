@@ -1,4 +1,4 @@
-"""How training goes: the history of evaluations, the best weights so far, and the bar that shows it."""
+"""Progress of training: the history of evaluations, the best weights so far, and the progress bar."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def progress_bar(what: str, total: int, visible: bool) -> Iterator[Callable[[int
 
 
 def in_words(seconds: float) -> str:
-    """Say how long something takes, roughly.
+    """Return a duration in words, rounded.
 
     Examples
     --------

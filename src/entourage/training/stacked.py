@@ -1,8 +1,9 @@
 """Several nets of one description trained side by side, their weights stacked.
 
 A small net keeps neither a GPU nor a core busy: most of a step is the cost of starting its kernels. On a CPU one
-kernel serves all nets, on a GPU they are branches of one CUDA graph. Each sees its own batches, is clipped,
-averaged, judged and stopped on its own, so that it ends where it would have ended alone, up to the rounding of sums.
+kernel serves all nets, on a GPU they are branches of one CUDA graph. Each has its own batches, clipping, average of
+weights, evaluation and early stopping, so that the result is that of training it by itself, up to the rounding of
+sums.
 """
 
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ def train_together(
     if not can_train_together(scorers[0], data, plans):
         raise ShapeError(
             "Only nets of one description can be trained together, on data of one shape with sets of one "
-            "size, and under plans that differ in their seeds alone."
+            "size, and under plans that differ only in their seeds."
         )
     run = _RunTogether(scorers, loss, data, plans, evaluate)
     interrupted = run_with_progress(run, progress=progress)
@@ -167,7 +168,7 @@ class _RunTogether(Run):
         return f"{len(self.histories)} together; the first: {self.histories[0].summary()}"
 
     def outcome_of(self, i: int, *, interrupted: bool) -> Outcome:
-        """Return what is left of one member."""
+        """Return the results of one member."""
         history, stack = self.histories[i], self.update.learnt
         self.scorers[i].draw_from(None)
         last = {name: value.detach().clone() for name, value in stack.member(i).items()}  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Features brought to mean 0 and variance 1, by the data that was learnt from."""
+"""Features standardised to mean 0 and variance 1 on the training data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ ROUNDING = 1e-14  # of the largest value: what varies by less doesn't vary
 class Standardizer:
     """Means and scales of the objects' features and, where there are such, of the situation's.
 
-    All in double precision, from the values as they came: what a column of Unix times differs by within a minute is
-    not lost beside its offset. A feature that never varied while it was learnt from has an infinite scale: it
-    becomes 0 whatever it is later, since nothing is known of what it does.
+    All in double precision, from the values as they came: differences of a minute in a column of Unix times are not
+    lost to rounding. A feature that doesn't vary in the training data has an infinite scale: it becomes 0 whatever
+    its value is later, since its effect is not identified.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Files that hold a model: one line of format and checksum, one line of JSON, then safetensors.
 
-Nothing in them is code, so opening a stranger's file runs nothing. The checksum covers every byte after
-the first line: a file that was cut short or changed is refused, never half-read. It proves nothing about who wrote
-the file: what is in it is checked by :mod:`entourage.training.model_check` before it is used. Writing goes to a
+Nothing in them is code, so opening a stranger's file runs nothing. The checksum covers every byte after the first
+line: a file that was cut short or changed is refused, never half-read. It proves nothing about the author of the
+file: its content is checked by :mod:`entourage.training.file_checks` before it is used. Writing goes to a
 neighbouring file first, which then takes the place of the old one in one step.
 """
 

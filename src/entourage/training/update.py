@@ -1,4 +1,4 @@
-"""One step of training: a batch in, its loss out, the weights and their average moved."""
+"""One step of training: the loss of a batch, and the update of the weights and of their average."""
 
 import copy
 from collections.abc import Callable

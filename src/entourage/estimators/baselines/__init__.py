@@ -1,4 +1,4 @@
-"""Classical rankers, which score each object alone, and the registry of all models by their table names."""
+"""Classical, context-free rankers, and the registry of all models by their table names."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the classical rankers share: they score each object alone, from its own features."""
+"""What the classical rankers share: they are context-free and score each object from its own features."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

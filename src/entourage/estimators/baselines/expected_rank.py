@@ -1,4 +1,4 @@
-"""Expected rank regression: a linear model of where an object is to be expected."""
+"""Expected rank regression: a linear model of an object's expected rank."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ __all__ = ["ExpectedRankRegression"]
 class ExpectedRankRegression(Baseline):
     r"""Regress an object's expected rank on its features (Kamishima, Kazawa and Akaho 2005).
 
-    Of all the rankings of everything that agree with a ranking of L objects, the one on place j (from 1)
-    stands on average at the share :math:`j / (L + 1)` of the whole. Tied objects have their average place,
-    unranked ones take no part. The score is minus the expected rank.
+    Over all complete rankings that agree with a ranking of L objects, the expected relative rank of the object on
+    place j (from 1) is :math:`j / (L + 1)`. Tied objects have their average place, unranked ones take no part. The
+    score is minus the expected rank.
 
     Parameters
     ----------

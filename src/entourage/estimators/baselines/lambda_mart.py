@@ -1,4 +1,4 @@
-"""LambdaMART by LightGBM: the context-free ranker a practitioner would take. Needs the extra ``[boost]``."""
+"""LambdaMART by LightGBM: the usual context-free ranker in practice. Needs the extra ``[boost]``."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ class LambdaMART(Baseline):
         if sets.sizes.max() > LARGEST_SET:
             raise DataError(
                 f"LightGBM takes sets of at most {LARGEST_SET:,} objects; the largest here has "
-                f"{sets.sizes.max():,}. Learn from sub-sets: sets.sample_subsets({LARGEST_SET})."
+                f"{sets.sizes.max():,}. Learn from subsets: sets.sample_subsets({LARGEST_SET})."
             )
         place, ranked = places(sets)
         known = ~np.isnan(place)

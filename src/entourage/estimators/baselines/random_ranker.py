@@ -1,4 +1,4 @@
-"""The ranker that knows nothing."""
+"""The random ranker: chance level."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ["RandomRanker"]
 
 
 class RandomRanker(Baseline):
-    """Scores at random: what any ranker has to beat.
+    """Scores at random: chance level, the least a ranker has to beat.
 
     Parameters
     ----------

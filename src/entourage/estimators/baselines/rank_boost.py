@@ -20,7 +20,7 @@ class RankBoost(Baseline):
     :math:`\alpha = \frac12 \ln \frac{1 + r}{1 - r}`, and pairs it puts in the wrong order gain weight.
 
     The sum over pairs is one over objects: each object's potential is the weight of the pairs it should
-    win minus that of those it should lose. All thresholds of a feature are then judged by one histogram
+    win minus that of those it should lose. All thresholds of a feature are then evaluated by one histogram
     of potentials, so a round costs O(pairs + objects x features).
 
     Parameters
@@ -63,11 +63,11 @@ class RankBoost(Baseline):
             potential = np.bincount(better, distribution, n) - np.bincount(worse, distribution, n)
             histogram = np.bincount(flat.reshape(-1), np.repeat(potential, d), d * width).reshape(d, width)
             above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]  # r of "code at least c"
-            above[:, 0] = 0.0  # everybody is at least 0: no ranker at all
+            above[:, 0] = 0.0  # all codes are at least 0: no ranker at all
             feature, code = np.unravel_index(int(np.abs(above).argmax()), above.shape)
             r = float(np.clip(above[feature, code], -1 + smoothing, 1 - smoothing))
             if abs(r) < 1e-12:
-                break  # no threshold tells any pair apart any more
+                break  # no threshold separates any pair any more
             alpha = 0.5 * np.log((1 + r) / (1 - r))
             self.values_[feature, code:] += alpha
             passes = (codes[:, feature] >= code).astype(np.float64)

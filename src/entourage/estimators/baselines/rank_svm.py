@@ -24,7 +24,7 @@ class RankSVM(Baseline):
     max_pairs : int
         How many pairs to learn from; where there are more, so many are drawn.
     random_state : int
-        Draws the pairs, and which way round each is presented.
+        Draws the pairs, and the order in which each is presented.
     """
 
     def __init__(self, C: float = 1.0, *, max_pairs: int = 1_000_000, random_state: int = 0) -> None:
