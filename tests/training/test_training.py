@@ -72,7 +72,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(net, params, stop, dat
     weight = np.linspace(1, 2, 200) if "l1" in params else None
     whole = small_ranker(net, **params).fit(X, y, sample_weight=weight)
     folder = tmp_path / "run"
-    with pytest.warns(UserWarning, match=f"Interrupted in step {stop - 1} of 60.*fit again to go on"):
+    with pytest.warns(UserWarning, match=f"Interrupted in step {stop - 1} of 60.*fit again to resume"):
         cut = small_ranker(net, loss=StopAt(stop), checkpoint=folder, on_interrupt="keep", **params).fit(
             X, y, sample_weight=weight
         )
@@ -107,7 +107,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
 @pytest.mark.parametrize("random_state", [None, np.random.default_rng(1)])
 def test_a_run_without_a_seed_of_its_own_resumes_with_that_of_its_checkpoint(tmp_path, random_state):
     X, y = medoid()
-    with pytest.warns(UserWarning, match="fit again to go on"):
+    with pytest.warns(UserWarning, match="fit again to resume"):
         small_ranker(
             loss=StopAt(35), checkpoint=tmp_path, random_state=random_state, on_interrupt="keep"
         ).fit(X, y)
