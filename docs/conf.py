@@ -58,3 +58,12 @@ sphinx_gallery_conf = {
 # several classes have a field of one name, such as sets: a mention of it in a docstring need not say which
 # and a function of our own in the configuration can't be kept from one build to the next
 suppress_warnings = ["ref.python", "config.cache"]
+
+
+def skip_metadata_routing(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_metadata_routing)

@@ -358,7 +358,9 @@ def test_the_public_names_are_there_and_importing_them_is_lazy():
 def test_context_is_learnt_where_there_is_some():
     train, test = make_medoid(n_sets=2000, random_state=3), make_medoid(n_sets=1000, random_state=4)
     scores = {
-        net.__class__.__name__: Ranker(net, steps=300, batch_size=128, random_state=0).fit(*train).score(*test)
+        net.__class__.__name__: Ranker(net, steps=300, batch_size=128, random_state=0)
+        .fit(*train)
+        .score(*test)
         for net in (ContextFree(width=32), FETA(width=16), FATE(width=32))
     }
     assert scores["FATE"] > scores["ContextFree"] + 0.1

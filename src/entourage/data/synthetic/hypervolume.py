@@ -73,7 +73,7 @@ def hypervolume_contributions(X: NDArray[np.floating[Any]]) -> NDArray[np.float6
 
 
 def by_inclusion_exclusion(sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Contribution of j = sum over the sub-sets T with j in T of (-1)^(|T|-1) volume(common box of T)."""
+    """Contribution of j = sum over the subsets T with j in T of ``(-1)^(|T| - 1)`` volume(common box of T)."""
     n, m, _ = sides.shape
     result = np.zeros((n, m))
     columns = np.ascontiguousarray(sides.transpose(2, 1, 0))  # (d, m, n)
