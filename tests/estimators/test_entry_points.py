@@ -680,13 +680,13 @@ def test_an_output_is_never_an_input(home, command, out):
         "predict": ["predict", "m.entourage", "mine.csv", "-o", out],
         "effects": ["effects", "m.entourage", "mine.csv", "--report", out],
     }[command]
-    with pytest.raises(UserError, match="is what is read"):
+    with pytest.raises(UserError, match="is also an input"):
         run(*arguments)
     assert (home / "mine.csv").read_bytes() == before
 
 
 def test_a_prediction_never_replaces_its_model(home):
-    with pytest.raises(UserError, match="is what is read"):
+    with pytest.raises(UserError, match="is also an input"):
         run("predict", "m.entourage", "mine.csv", "-o", "m.entourage")
 
 

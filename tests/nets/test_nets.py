@@ -3,6 +3,7 @@
 from itertools import combinations
 from math import comb
 
+import jaxtyping
 import pytest
 import torch
 from cases import build, random_objects
@@ -166,3 +167,9 @@ def test_wrong_parameters_say_what_is_needed():
     ]:
         with pytest.raises(ParameterError, match=message):
             net.build(2, torch.Generator())
+
+
+def test_wrong_axes_are_found_while_the_laws_run():
+    scorer = build("fate", {})
+    with pytest.raises(jaxtyping.TypeCheckError, match="objects"):
+        scorer(torch.zeros(5, 2))
