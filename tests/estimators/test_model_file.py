@@ -178,3 +178,14 @@ def test_info_shows_the_estimates_of_a_choice_model(tmp_path):
     assert "versions: entourage" in shown.stdout
     plain = CliRunner().invoke(app, ["info", str(tmp_path / "logit.entourage"), "--json"])
     assert json.loads(plain.stdout)["estimator"] == "MultinomialLogit"
+
+
+def test_a_class_of_ones_own_is_not_written_to_a_file_that_nobody_could_read(tmp_path):
+    class Mine(Ranker):
+        pass
+
+    X, ranks = make_medoid(n_sets=30, random_state=0)
+    model = Mine(ContextFree(width=2), steps=1, random_state=0).fit(X, ranks)
+    with pytest.raises(ModelFileError, match="this is a Mine of your own"):
+        model.save(tmp_path / "mine.entourage")
+    assert not (tmp_path / "mine.entourage").exists()

@@ -9,9 +9,4 @@ from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
 
-__all__ = ["MODELS", "ChoiceModel", "ContextualLogit", "MixedLogit", "MultinomialLogit", "NestedLogit"]
-
-#: Every choice model, by the name that model files know it by.
-MODELS: dict[str, type[ChoiceModel]] = {
-    kind.__name__: kind for kind in (MultinomialLogit, NestedLogit, MixedLogit, ContextualLogit)
-}
+__all__ = ["ChoiceModel", "ContextualLogit", "MixedLogit", "MultinomialLogit", "NestedLogit"]

@@ -16,7 +16,7 @@ from entourage.choice.summary import table
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
-from entourage.errors import DataError, ModelFileError, ShapeError
+from entourage.errors import DataError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
 from entourage.estimators.model_file import save_attributes
 
@@ -113,14 +113,7 @@ class ChoiceModel(OneChoicePredictor):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads."""
-        from entourage.choice import MODELS
-
         self._check_fitted()
-        if MODELS.get(type(self).__name__) is not type(self):
-            raise ModelFileError(
-                f"A model file can hold {', '.join(MODELS)}; this is a {type(self).__name__} of your own. Pickle it "
-                "instead."
-            )
         save_attributes(self, path)
 
     @classmethod
@@ -128,7 +121,7 @@ class ChoiceModel(OneChoicePredictor):
         """Restore the model that a file holds."""
         from entourage.choice.kept import remake
 
-        return remake(cls.__name__, content, tensors)
+        return remake(cls, content, tensors)
 
     # --- what a model says of itself --------------------------------------------------------------
 

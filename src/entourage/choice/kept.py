@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from entourage.choice import MODELS
 from entourage.choice.base import ChoiceModel
 from entourage.choice.contextual import ContextualLogit
 from entourage.choice.logit import MultinomialLogit
@@ -16,7 +15,7 @@ from entourage.choice.nested import NestedLogit
 from entourage.estimators.model_file import check_table
 from entourage.training.file_checks import fits, need, params_of, take
 
-__all__ = ["MODELS", "remake"]
+__all__ = ["remake"]
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -33,9 +32,8 @@ NUMBERS = (  # NaN and infinite where a parameter is not identified
 )
 
 
-def remake(name: str, content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
+def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
     """Restore the model that `entourage.estimators.model_file.save_attributes` wrote."""
-    kind = MODELS[name]
     params = params_of(kind, content.get("params"), other={"nests": Sequence[Sequence[float]]})
     for key, value in params.items():
         if isinstance(value, dict):

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from entourage.data.columns import Column
 from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
-from entourage.estimators.plugins import model_class, model_names
+from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
 from entourage.nets import NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
 from entourage.nets.ensemble import Stack
@@ -73,12 +73,23 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def save_net_estimator(model: "NetEstimator", path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator of a net."""
+    _check_class(model)
     tensor_file.write(path, "model", *_describe(model))
 
 
 def save_attributes(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model whose attributes are numbers, names and arrays."""
+    _check_class(model)
     tensor_file.write(path, "model", *_describe_attributes(model))
+
+
+def _check_class(model: Any) -> None:
+    """See that the model can be made again: a file holds no code, so no class of a user's own."""
+    if not can_be_in_a_file(type(model)):
+        raise ModelFileError(
+            f"A model file can hold {', '.join(model_names())}; this is a {type(model).__name__} of your own. "
+            "Pickle it instead."
+        )
 
 
 def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -7,7 +7,7 @@ rooms that are built upon estimators, so it is known here by name, and only here
 from importlib import import_module
 from typing import Any
 
-__all__ = ["automatic", "model_class", "model_names"]
+__all__ = ["automatic", "can_be_in_a_file", "model_class", "model_names"]
 
 _MODELS = {
     "Ranker": "entourage.estimators.ranker",
@@ -28,6 +28,11 @@ def model_names() -> list[str]:
 def model_class(name: str) -> Any:
     """Return a class of `model_names`. Its ``from_file(content, tensors)`` restores a model."""
     return getattr(import_module(_MODELS[name]), name)
+
+
+def can_be_in_a_file(kind: type) -> bool:
+    """Whether a class is one that a file can hold, not one of a user's own."""
+    return kind.__name__ in _MODELS and model_class(kind.__name__) is kind
 
 
 def automatic() -> Any:
