@@ -3,29 +3,15 @@
 Photographs are :mod:`entourage.data.photographs`; they need the extra ``[image]``.
 """
 
-from entourage.data.datasets import (
-    load_f1,
-    load_letor,
-    load_letor_fold,
-    load_noguchi_stewart,
-    load_sf,
-    load_sf_modes,
-    load_sushi,
-)
+from entourage.data import datasets, synthetic
+from entourage.data.datasets import *
 from entourage.data.encoder import TableEncoder
 from entourage.data.memory_mapped import open_sets, write_sets
 from entourage.data.profile import Profile, profile_of
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.data.sets import Sets
-from entourage.data.synthetic import (
-    make_choice,
-    make_context_effect,
-    make_digits,
-    make_hypervolume,
-    make_medoid,
-    make_pareto,
-)
+from entourage.data.synthetic import *
 from entourage.data.table_files import read_table, write_table
 
 __all__ = [
@@ -34,19 +20,6 @@ __all__ = [
     "TableEncoder",
     "bootstrap_interval",
     "fold_indices",
-    "load_f1",
-    "load_letor",
-    "load_letor_fold",
-    "load_noguchi_stewart",
-    "load_sf",
-    "load_sf_modes",
-    "load_sushi",
-    "make_choice",
-    "make_context_effect",
-    "make_digits",
-    "make_hypervolume",
-    "make_medoid",
-    "make_pareto",
     "open_sets",
     "profile_of",
     "ranks_from_scores",
@@ -55,3 +28,5 @@ __all__ = [
     "write_sets",
     "write_table",
 ]
+__all__ += datasets.__all__
+__all__ += synthetic.__all__

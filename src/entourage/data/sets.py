@@ -408,7 +408,7 @@ class Sets:
         return self._take(np.sort(order[held:])), self._take(np.sort(order[:held]))
 
     def sample_subsets(self, size: int, random_state: Seed = None, *, per_set: int = 1) -> "Sets":
-        """Draw ``per_set`` sub-sets of ``size`` objects from each set, without replacement.
+        """Draw ``per_set`` subsets of ``size`` objects from each set, without replacement.
 
         Objects keep their order and their targets. A set of at most ``size`` objects is taken whole.
 

@@ -1,13 +1,11 @@
-"""Where the columns and rows of a table stand among packed features and objects."""
+"""Where the columns of a table stand among the features of an object."""
 
 import numpy as np
 
 from entourage.data.columns import Column
 from entourage.data.encoder import TableEncoder
-from entourage.data.grouping import PackedTable
-from entourage.errors import DataError
 
-__all__ = ["marks_of_missing", "ordered_features", "place_of_row"]
+__all__ = ["marks_of_missing", "ordered_features"]
 
 
 def ordered_features(encoder: TableEncoder) -> list[int]:
@@ -25,12 +23,3 @@ def _places_of_columns(encoder: TableEncoder) -> list[tuple[Column, int]]:
     own = [column for column in encoder.columns if column.role == "object"]
     starts = np.cumsum([0, *(column.width for column in own)]).tolist()
     return list(zip(own, starts, strict=False))
-
-
-def place_of_row(packed: PackedTable, row: int) -> int:
-    """Return where a row of a table, from 0, stands among the packed objects."""
-    if not 0 <= row < len(packed.order):
-        raise DataError(
-            f"A row of the table is a number from 0 to {len(packed.order) - 1:,}; got {row:,}. Give one of these."
-        )
-    return int(np.flatnonzero(packed.order == row)[0])

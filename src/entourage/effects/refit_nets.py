@@ -156,7 +156,7 @@ class _NetTrainer:
         data = resident_of(plain, rows, device, np.arange(len(rows)))
         plan = plan_of(plain, data, int(seeds[0]), scorers[0])
         held_out_scores = None
-        if plain.validation:
+        if plain.validation and (counts == 0).any():
             held_out_scores = _HeldOutScores(
                 plain.task, self.sets, targets, counts == 0, Resident(rows, device)
             )
@@ -216,6 +216,23 @@ def _each_packed(stack: Stack, data: Resident) -> Tensor:
     return result
 
 
+class _OwnTargets:
+    """Gives every member of a stack its own targets and weights; a batch says where to find them."""
+
+    def __init__(self, targets: Floats, counts: NDArray[np.int64], device: torch.device) -> None:
+        weights = (counts / counts.mean(1, keepdims=True)).astype(np.float32)
+        self.targets = torch.from_numpy(targets.astype(np.float32)).to(device)  # (r, objects)
+        self.weights = torch.from_numpy(weights).to(device)  # (r, n)
+
+    def __call__(self, batch: Batch) -> Batch:
+        rows = torch.where(batch.present, batch.targets, 0.0).long()  # type: ignore[arg-type]
+        targets = torch.where(batch.present, self.targets[:, rows], torch.nan).flatten(0, 1)
+        weights = self.weights[:, batch.weights.long()].flatten()  # type: ignore[union-attr]
+        wide = Batch(batch.objects, batch.mask, targets, weights)
+        wide.present = batch.present.repeat(len(self.targets), 1)
+        return wide
+
+
 class _ResampledRun(Run):
     """A run of several members on the same batches, each with its own targets and weights.
 
@@ -234,21 +251,9 @@ class _ResampledRun(Run):
         held_out_scores: _HeldOutScores | None,
     ) -> None:
         self.stack = Stack(scorers).to(data.device)
-        super().__init__(self.stack, loss, data, plan, widen=self.widen)
-        weights = (counts / counts.mean(1, keepdims=True)).astype(np.float32)
-        self.own_targets = torch.from_numpy(targets.astype(np.float32)).to(data.device)  # (r, objects)
-        self.own_weights = torch.from_numpy(weights).to(data.device)  # (r, n)
+        super().__init__(self.stack, loss, data, plan, widen=_OwnTargets(targets, counts, data.device))
         self.held_out_scores = held_out_scores
         self.histories = [History() for _ in scorers]
-
-    def widen(self, batch: Batch) -> Batch:
-        """Give every member its own targets and weights."""
-        rows = torch.where(batch.present, batch.targets, 0.0).long()  # type: ignore[arg-type]
-        targets = torch.where(batch.present, self.own_targets[:, rows], torch.nan).flatten(0, 1)
-        weights = self.own_weights[:, batch.weights.long()].flatten()  # type: ignore[union-attr]
-        wide = Batch(batch.objects, batch.mask, targets, weights)
-        wide.present = batch.present.repeat(len(self.histories), 1)
-        return wide
 
     @property
     def finished(self) -> bool:

@@ -17,7 +17,13 @@ TIMED = 1000  # objects of the set that is timed
 
 
 def warn_of_large_sets(
-    net: Net, scorer: Scorer, sets: Sets, device: torch.device, steps: int | None = None
+    net: Net,
+    scorer: Scorer,
+    sets: Sets,
+    device: torch.device,
+    steps: int | None = None,
+    *,
+    stacklevel: int = 4,
 ) -> None:
     """Warn of how long all pairs of large sets take, by timing a smaller one; with ``steps``, to train."""
     largest, entry = int(sets.sizes.max()), entry_of(net)
@@ -42,5 +48,5 @@ def warn_of_large_sets(
     warnings.warn(
         f"{type(net).__name__} scores every pair of a set, and the largest here has {largest:,} objects, "
         f"{largest**2:,} pairs. {what} will take about {in_words(work)}. {way_out}",
-        stacklevel=4,
+        stacklevel=stacklevel,
     )

@@ -176,6 +176,7 @@ class NetEstimator(SetPredictor):
         check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
         sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
         check_number("validation", self.validation, least=0, below=1)
+        categories_of(self, sets)  # says what is wrong with them before any net is tried
         seed = draw_seed(self.random_state, self.checkpoint)
         return prepare(self, self._find_net(sets, weights, seed), sets, weights, seed)
 

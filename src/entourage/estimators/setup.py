@@ -85,7 +85,7 @@ def prepare(
         data = resident_of(model, standardise(learnt[training]), device, own)
     plan = plan_of(model, data, seed, scorer)
     if model.subset_size is None:
-        warn_of_large_sets(net, scorer.to(device), sets, device, plan.steps)
+        warn_of_large_sets(net, scorer.to(device), sets, device, plan.steps, stacklevel=5)
     scorer.to(device)
     evaluation = None
     if held_out is not None:

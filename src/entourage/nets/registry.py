@@ -102,11 +102,12 @@ NETS: dict[str, type[Net]] = {entry.name: entry.net for entry in REGISTRY}
 
 
 def entry_of(net: Net) -> Entry | None:
-    """Return the entry of a net; None for one that is not registered.
+    """Return the entry of a net, or of the class it is derived from; None for one that is not registered.
 
     Examples
     --------
     >>> entry_of(FATE()).name
     'fate'
     """
-    return next((entry for entry in REGISTRY if entry.net is type(net)), None)
+    known = {entry.net: entry for entry in REGISTRY}
+    return next((known[kind] for kind in type(net).__mro__ if kind in known), None)

@@ -1,4 +1,4 @@
-"""The automatic choice of a net: each of the family learns from four fifths of the sets and is judged by the rest."""
+"""The automatic choice of a net: each net is trained on four fifths of the sets and evaluated on the rest."""
 
 import time
 from collections.abc import Callable
@@ -76,11 +76,13 @@ def choose_net(
         if found and time.monotonic() - begin > seconds:
             break
         start = time.monotonic()
-        learnt, judged = (None, None) if weights is None else (weights[train], weights[test])
-        model = make(name).fit(sets[train], sample_weight=learnt)
+        own, held_out_weights = (None, None) if weights is None else (weights[train], weights[test])
+        model = make(name).fit(sets[train], sample_weight=own)
         metric = model.task.metrics[model.task.searched_by]
-        judges = model.task.check(sets[test])
-        score = mean_over_sets(metric_of_sets(metric, judges, model.predict_scores(judges)), judged)
+        held_out = model.task.check(sets[test])
+        score = mean_over_sets(
+            metric_of_sets(metric, held_out, model.predict_scores(held_out)), held_out_weights
+        )
         found.append(Tried(name, score, time.monotonic() - start))
         on_try(found[-1])
     return sorted(found, key=lambda tried: -tried.score)

@@ -164,8 +164,8 @@ def with_outside(candidates: Candidates) -> tuple[Candidates, dict[str, str]]:
             able[name] = model, sight
         else:
             left_out[name] = (
-                f"{type(model).__name__} has no option of choosing nothing, so it can't be judged where a set may end "
-                "without a choice"
+                f"{type(model).__name__} has no option of choosing nothing, so it can't be evaluated where a set "
+                "may end without a choice"
             )
     missing = set(KINDS) - {sight for _, sight in able.values()}
     if missing:

@@ -3,14 +3,13 @@
 from entourage.tasks.choice import Choice
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 from entourage.tasks.kinds import TASKS, task_of
-from entourage.tasks.protocol import ChoiceTask, Task
+from entourage.tasks.protocol import Task
 from entourage.tasks.ranking import Ranking
 from entourage.tasks.subset import SubsetChoice
 
 __all__ = [
     "TASKS",
     "Choice",
-    "ChoiceTask",
     "Ranking",
     "SubsetChoice",
     "Task",

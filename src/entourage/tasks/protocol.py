@@ -13,7 +13,7 @@ from entourage.data.sets import AnySets, Sets
 from entourage.tasks.losses import Loss
 from entourage.tasks.ranking_metrics import Metric
 
-__all__ = ["ChoiceTask", "Task"]
+__all__ = ["Task"]
 
 
 class Task(Protocol):
@@ -92,10 +92,3 @@ class Task(Protocol):
 
     def decide(self, scores: NDArray[Any]) -> NDArray[np.int64]:
         """Turn the scores of sets of one size, (n, m), into predictions."""
-
-
-class ChoiceTask(Task, Protocol):
-    """A task whose scores are the utilities of a choice model, so that there are choice probabilities."""
-
-    def probabilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Return how probable it is that each object is chosen, from packed scores."""

@@ -76,8 +76,8 @@ def restore(path: Path, identity: str, update: Update, history: History) -> int:
     content, tensors = tensor_file.read(path, "checkpoint")
     if content.get("identity") != identity:
         raise CheckpointError(
-            f"{path} belongs to a run with other data or settings. Take an empty folder, or delete that "
-            "file to start anew."
+            f"{path} belongs to a run with other data or settings, or of another version of Entourage. Take an "
+            "empty folder, or delete that file to start anew."
         )
     averaged = update.average is not None
     with refusing(path, CheckpointError):

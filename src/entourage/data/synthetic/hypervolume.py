@@ -44,7 +44,7 @@ def hypervolume_contributions(X: NDArray[np.floating[Any]]) -> NDArray[np.float6
     """Return the volume, up to the origin, that each point of a set dominates alone.
 
     Exact for any number of points and features. Two ways, the cheaper one is taken: inclusion and
-    exclusion over the sub-sets of a set, ``2^m d`` operations, or slicing along the last feature
+    exclusion over the subsets of a set, ``2^m d`` operations, or slicing along the last feature
     down to the planar case, ``m^(d-2)`` sorts. Both work on all sets at once.
 
     Parameters
