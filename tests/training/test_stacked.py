@@ -124,6 +124,16 @@ def test_weights_and_situations_are_stacked_too():
         assert torch.allclose(value, outcomes[2].weights[name], atol=1e-3)
 
 
+def test_a_stack_of_one_is_trained_as_the_net_itself():
+    """Its biases have two axes there, but they are no matrices, and so are not decayed."""
+    settings = {"validation": 0.0, "weight_decay": 3.0}
+    start = rankers(FATE(width=8), **settings)[0].prepare(*DATA[0], None, None)
+    (outcome,) = train_together([start.scorer], hinge_ranking_loss, [start.data], [start.plan])
+    alone = rankers(FATE(width=8), **settings)[0].fit(*DATA[0])
+    for name, value in alone.scorer_.state_dict().items():
+        assert torch.allclose(value, outcome.weights[name], atol=1e-3), name
+
+
 def test_other_shapes_and_losses_of_one_number_are_refused():
     models = rankers(FATE(width=4))[:2]
     starts = [model.prepare(*data, None, None) for model, data in zip(models, DATA, strict=False)]
