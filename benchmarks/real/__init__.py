@@ -1,0 +1,1 @@
+"""The table of real data: ``python -m benchmarks.real``."""
