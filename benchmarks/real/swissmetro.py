@@ -66,21 +66,27 @@ def load(data: Path, part: str = "") -> Part:
 
 
 def covariates(c: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-    """Return what is known of person and trip, one row a choice; origin and destination are left out."""
-    yes_or_no = np.column_stack([c["SURVEY"], c["PURPOSE"] == 1, c["FIRST"], c["MALE"], c["GA"]])
+    """Return what is known of person and trip, one row a choice.
+
+    Levels of fewer than 45 people are joined with others, since rivals without a penalty can't estimate them on each
+    fold; origin and destination are left out.
+    """
+    flags = [
+        c["SURVEY"] == 1,
+        c["PURPOSE"] == 1,
+        c["FIRST"] == 1,
+        c["MALE"] == 1,
+        c["GA"] == 1,
+        c["LUGGAGE"] > 0,
+    ]
     levels = {
-        "AGE": (1, 2, 4, 5),
-        "INCOME": (1, 3, 4),
-        "WHO": (0, 2, 3),
-        "LUGGAGE": (1, 3),
-        "TICKET": (3, 5, 6, 7),
+        "AGE": (np.minimum(c["AGE"], 5), (1, 2, 4, 5)),  # of 5, one person's is not known
+        "INCOME": (np.maximum(c["INCOME"], 1), (1, 3, 4)),  # 0 and 1 are both the lowest
+        "WHO": (c["WHO"], (2, 3)),
+        "TICKET": (c["TICKET"], (3, 6)),
     }
-    c = c | {
-        "AGE": np.minimum(c["AGE"], 5),
-        "INCOME": np.maximum(c["INCOME"], 1),
-    }  # 0 and 1 are both the lowest
-    coded = [one_hot(c[name], some) for name, some in levels.items()]
-    return np.column_stack([yes_or_no.astype(np.float64), *coded])
+    coded = [one_hot(column, some) for column, some in levels.values()]
+    return np.column_stack([*(flag.astype(np.float64) for flag in flags), *coded])
 
 
 def mixed(draws: int) -> Any:

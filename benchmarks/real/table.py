@@ -26,6 +26,7 @@ def print_table(task: Task, folder: Path) -> None:
         return
     print(f"\n## {task.name}")
     found, parts = joined(task, folder, set(rows))
+    best = _best_rival(task, found)
     for name in task.models:
         mine = found.get(name)
         if mine is None:
@@ -36,6 +37,9 @@ def print_table(task: Task, folder: Path) -> None:
         figures = [f"{metric} {fold_mean(task, rows, name, metric):.4f}" for metric in task.metrics]
         if task.total:
             figures.append(f"sum {np.nansum(mine[task.metrics[0]]):.1f}")
+        if best is not None and name != best:
+            mean, low, high = difference(mine, found[best], task.metrics[0])
+            figures.append(f"to best rival {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
         missing = "" if count == wanted else f"  ({count} of {wanted} fits)"
         print(f"{name:32} {'  '.join(figures)}  {len(mine['set']):,} sets  {seconds:.0f} s{missing}")
     for target in task.targets:
@@ -50,6 +54,14 @@ def fold_mean(task: Task, rows: dict[Any, Any], name: str, metric: str) -> float
     """Return the mean over fits, as the published figures are means over folds."""
     values = [row["metrics"][metric] for key, row in rows.items() if key[3] == name]
     return float(np.mean(values))
+
+
+def _best_rival(task: Task, found: dict[str, Any]) -> str | None:
+    """Name the rival with the best main metric of those that were tested on most sets."""
+    rivals = [name for name in found if name in task.models and not task.models[name].ours]
+    most = max((len(found[name]["set"]) for name in rivals), default=0)
+    whole = [name for name in rivals if len(found[name]["set"]) == most]
+    return max(whole, key=lambda name: np.nanmean(found[name][task.metrics[0]]), default=None)
 
 
 def joined(

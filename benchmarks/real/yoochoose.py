@@ -5,10 +5,12 @@ are learnt from: at batches of 256 the nets see each of them about ten times.
 """
 
 import gzip
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.real.parts import Fit, Part, Target, Task, folds_of
 from benchmarks.real.rivals import auto, nets_of
@@ -24,15 +26,19 @@ LEVELS = 20
 def load(data: Path, part: str = "") -> Part:
     """Read the 134,057 sets."""
     with gzip.open(data / "yoochoose_subsets" / "yc_cats.txt.gz", "rt") as file:
-        lines = [line.strip().split(";") for line in file]
-    offered = [words.split() for words, _ in lines]
-    bought = [set(words.split()) for _, words in lines]
-    codes = np.array([float(word) for words in offered for word in words])
-    targets = np.array(
-        [word not in mine for words, mine in zip(offered, bought, strict=True) for word in words]
-    )
-    sets = Sets(codes[:, None], offsets_of(np.array([len(words) for words in offered])), targets, worst=1.0)
+        offered, bought = zip(*(line.split(";") for line in file), strict=True)
+    codes, owner = _codes(offered)
+    chosen, whose = _codes(bought)
+    targets = ~np.isin((LEVELS + 1) * owner + codes, (LEVELS + 1) * whose + chosen)
+    sets = Sets(codes[:, None].astype(float), offsets_of(np.bincount(owner)), targets, worst=1.0)
     return Part({"features": sets}, folds_of(len(sets))[:1])
+
+
+def _codes(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all ids, from 1 on, and the line of each."""
+    words = [text.split() for text in texts]
+    codes = np.array([word for some in words for word in some], dtype=np.int64)
+    return codes, np.repeat(np.arange(len(words)), [len(some) for some in words])
 
 
 IDS = {"categories": [(0, LEVELS)]}
