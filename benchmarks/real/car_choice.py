@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.real.csv_file import chosen_of, one_hot, read_columns
 from benchmarks.real.parts import Fit, Part, Target, Task, folds_of
-from benchmarks.real.rivals import auto, nets_of, one, penalised
+from benchmarks.real.rivals import auto, baselines_of, nets_of, one, penalised
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.sets import Sets
 
@@ -91,6 +91,7 @@ TASK = Task(
         "MixedLogit": Fit(one(lambda: MixedLogit(RANDOM, draws=200)), "usual"),
         "ContextualLogit": Fit(penalised(lambda l2: ContextualLogit(l2=l2), (10.0, 100.0)), "usual"),
     }
+    | baselines_of("choice")
     | nets_of("choice")
     | {"auto": Fit(auto("choice"), ours=True)},
     targets=(Target("auto", "log_likelihood", rivals=("MultinomialLogit", "NestedLogit", "MixedLogit")),),

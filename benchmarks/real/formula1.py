@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.real.parts import Fit, Part, Target, Task
-from benchmarks.real.rivals import SHORT, auto, nets_of, one
-from entourage.baselines import LambdaMART, RankSVM
+from benchmarks.real.rivals import SHORT, auto, baselines_of, nets_of
 from entourage.data.datasets.formula1 import load_f1
 
 __all__ = ["TASK", "load"]
@@ -27,7 +26,7 @@ TASK = Task(
     metrics=("ranking_accuracy", "kendall_tau"),
     load=load,
     n_folds=1,
-    models={"RankSVM": Fit(one(RankSVM)), "LambdaMART": Fit(one(lambda: LambdaMART(random_state=0)))}
+    models=baselines_of("rank")
     | nets_of("rank", **SHORT)
     | {"auto": Fit(auto("rank"), panel=True, ours=True)},
     targets=(Target("auto", "ranking_accuracy", least=0.774),),

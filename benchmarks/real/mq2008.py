@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.real.parts import Fit, Part, Target, Task
-from benchmarks.real.rivals import SHORT, auto, nets_of, one
-from entourage.baselines import LambdaMART, RankSVM
+from benchmarks.real.rivals import SHORT, auto, baselines_of, nets_of
 from entourage.data.datasets.letor import load_letor
 from entourage.data.sets import Sets
 
@@ -29,8 +28,6 @@ TASK = Task(
     kind="rank",
     metrics=("ndcg@10", "ranking_accuracy"),
     load=load,
-    models={"RankSVM": Fit(one(RankSVM)), "LambdaMART": Fit(one(lambda: LambdaMART(random_state=0)))}
-    | nets_of("rank", **SHORT)
-    | {"auto": Fit(auto("rank"), ours=True)},
+    models=baselines_of("rank") | nets_of("rank", **SHORT) | {"auto": Fit(auto("rank"), ours=True)},
     targets=(Target("auto", "ndcg@10", least=0.722),),
 )

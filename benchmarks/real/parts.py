@@ -15,9 +15,11 @@ from entourage.data.sets import Sets
 from entourage.tasks import TASKS
 from entourage.tasks.evaluate import mean_over_sets, metric_of_sets
 
-__all__ = ["Fit", "Outcome", "Part", "Settings", "Target", "Task", "folds_of"]
+__all__ = ["WITH_POSITION", "Fit", "Outcome", "Part", "Settings", "Target", "Task", "folds_of"]
 
 Index = NDArray[np.int64]
+#: The main metric where the effect of the known position is added to a score.
+WITH_POSITION = "with_position"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Part:
 
     def __len__(self) -> int:
         return len(next(iter(self.views.values())))
+
+    def positions(self, places: Index) -> list[Index]:
+        """Return the place on the screen of each object of some sets."""
+        offsets = next(iter(self.views.values())).offsets
+        shown = np.asarray(self.position, dtype=np.int64)
+        return [shown[offsets[i] : offsets[i + 1]] for i in places]
 
     def set_ids(self) -> Index:
         """Return the number of each set."""
@@ -136,10 +144,7 @@ class Fit:
         if self.panel and part.people is not None and "groups" in inspect.signature(model.fit).parameters:
             given["groups"] = part.people[train]
         if self.position:
-            assert part.position is not None
-            given["position"] = np.concatenate(
-                [part.position[sets.offsets[i] : sets.offsets[i + 1]] for i in train]
-            )
+            given["position"] = part.positions(train)
         return model.fit(sets[train], **given)
 
     def _values(self, task: "Task", model: Any, part: Part, test: Index) -> dict[str, NDArray[Any]]:
@@ -147,7 +152,12 @@ class Fit:
         sets = part.views[self.view][test]
         scores = model.predict_scores(sets)
         known = task.metric_functions(model)
-        return {name: metric_of_sets(known[name], sets, scores) for name in task.metrics}
+        found = {name: metric_of_sets(known[name], sets, scores) for name in task.metrics}
+        if self.position:  # predictions leave positions out; here is what it adds to know them
+            effects = model.position_effects_
+            shown = np.array([effects[place] for row in part.positions(test) for place in row.tolist()])
+            found[WITH_POSITION] = metric_of_sets(known[task.metrics[0]], sets, scores + shown)
+        return found
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.real.parts import Fit, Part, Target, Task
-from benchmarks.real.races import COLUMNS, make_races
-from benchmarks.real.rivals import auto, nets_of, one
-from entourage.baselines import LambdaMART, RankSVM
+from benchmarks.real.races import COLUMNS, race_columns
+from benchmarks.real.rivals import auto, baselines_of, nets_of, one
 from entourage.data.sets import Sets
 
 __all__ = ["TASK", "SortByColumn", "load"]
@@ -37,12 +37,11 @@ class SortByColumn:
 @cache
 def load(data: Path, part: str = "", n_races: int = 8500) -> Part:
     """Simulate the races; levels of text are those of the races learnt from."""
-    races = make_races(n_races)
+    races = pa.table(race_columns(n_races))
     n_train = n_races * 4 // 5
-    early = Sets.from_frame(
-        races[races.race < n_train], set_id="race", target="place", features=COLUMNS, ignore=["day"]
-    )
-    late = Sets.from_frame(races[races.race >= n_train], like=early)
+    rows = int(np.searchsorted(races["race"].to_numpy(), n_train))
+    early = Sets.from_frame(races.slice(0, rows), set_id="race", target="place", features=COLUMNS)
+    late = Sets.from_frame(races.slice(rows), like=early)
     places = np.arange(n_races)
     both = Sets.concatenate([early, late])
     return Part({"features": both}, [(places[:n_train], places[n_train:])])
@@ -55,11 +54,8 @@ TASK = Task(
     load=load,
     n_folds=1,
     budget=300.0,
-    models={
-        "odds": Fit(one(SortByColumn)),
-        "RankSVM": Fit(one(RankSVM)),
-        "LambdaMART": Fit(one(lambda: LambdaMART(random_state=0))),
-    }
+    models={"odds": Fit(one(SortByColumn))}
+    | baselines_of("rank")
     | nets_of("rank")
     | {"auto": Fit(auto("rank"), ours=True)},
     targets=tuple(

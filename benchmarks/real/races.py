@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COLUMNS", "make_races"]
+__all__ = ["COLUMNS", "make_races", "race_columns"]
 
 #: The features as a user would name them; "odds" alone is the column to beat.
 COLUMNS = ["odds", "weight", "age", "draw", "days_since_last_run", "jockey", "trainer"]
@@ -31,6 +31,11 @@ def make_races(n_races: int = 8500, random_state: int = 0) -> Any:
     """
     import pandas as pd
 
+    return pd.DataFrame(race_columns(n_races, random_state))
+
+
+def race_columns(n_races: int = 8500, random_state: int = 0) -> dict[str, Any]:
+    """Return the columns of `make_races`, for machines without pandas."""
     rng = np.random.default_rng(random_state)
     sizes = rng.integers(8, 15, n_races)
     race = np.repeat(np.arange(n_races), sizes)
@@ -65,20 +70,18 @@ def make_races(n_races: int = 8500, random_state: int = 0) -> Any:
     weight = np.where(rng.random(n) < 0.0003, weight * 10, weight)  # a decimal point lost
     days = np.where(rng.random(n) < 0.0003, 9999.0, days)
     odds = np.where(rng.random(n) < 0.0002, odds * 100, odds)
-    return pd.DataFrame(
-        {
-            "race": race,
-            "day": race // 12,
-            "odds": odds,
-            "weight": weight,
-            "age": age.astype(int),
-            "draw": draw,
-            "days_since_last_run": days,
-            "jockey": [f"J. {_name(code)}" for code in jockey],
-            "trainer": [f"T. {_name(code)}" for code in trainer],
-            "place": place,
-        }
-    )
+    return {
+        "race": race,
+        "day": race // 12,
+        "odds": odds,
+        "weight": weight,
+        "age": age.astype(int),
+        "draw": draw,
+        "days_since_last_run": days,
+        "jockey": [f"J. {_name(code)}" for code in jockey],
+        "trainer": [f"T. {_name(code)}" for code in trainer],
+        "place": place,
+    }
 
 
 def _people(rng: np.random.Generator, form: Any, levels: int, spread: float) -> tuple[Any, Any]:

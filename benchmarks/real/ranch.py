@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.real.csv_file import one_hot, read_columns
 from benchmarks.real.parts import Fit, Part, Target, Task, folds_of
-from benchmarks.real.rivals import auto, net, nets_of, one, penalised
+from benchmarks.real.rivals import auto, net, one, penalised
 from benchmarks.real.verdicts import Verdict
 from entourage.choice import ContextualLogit, MultinomialLogit
 from entourage.data.coerce import offsets_of
@@ -103,10 +103,16 @@ TASK = Task(
         "logits, verdict": Verdict(lambda: LOGITS),
         "verdict": Verdict(),
     }
-    | nets_of("choice", ("FATE, small", "SetAttention, small"))
+    | {name: Fit(net("choice", name)) for name in ("FATE, small", "SetAttention, small")}
     | {
         f"{name}, shared": Fit(net("choice", name, **SHARED), "ids", only=("all",))
         for name in ("ContextFree", "FATE", "SetAttention")
+    }
+    | {
+        "MultinomialLogit, shared": Fit(one(lambda: MultinomialLogit(160)), "ids", only=("all",)),
+        "MultinomialLogit, shared, position": Fit(
+            one(lambda: MultinomialLogit(160)), "ids", position=True, only=("all",)
+        ),
     }
     | {
         f"{name}, shared, position": Fit(net("choice", name, **SHARED), "ids", position=True, only=("all",))

@@ -1,17 +1,24 @@
 """The models that several data sets share: nets by name, ``auto``, logits whose penalty is chosen on training sets."""
 
+import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from benchmarks.real.parts import Fit, Settings
-from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser
+from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser, baselines
 from entourage.nets import Net
 
-__all__ = ["CHOOSERS", "SHORT", "auto", "net", "nets_of", "one", "penalised"]
+__all__ = ["CHOOSERS", "SHORT", "auto", "baselines_of", "net", "nets_of", "one", "penalised"]
 
 CHOOSERS = {"rank": Ranker, "choice": DiscreteChooser, "subset": SubsetChooser}
 #: For few sets, which are soon overfitted, and for large ones.
 SHORT = {"steps": 300, "batch_size": 32, "weight_decay": 1.0}
+BASELINES = {
+    "rank": ("BestColumn", "RankSVM", "LambdaMART"),
+    "choice": ("BestColumnLogit", "BoostedLogit"),
+    "subset": ("BestColumnSubset", "BoostedSubset"),
+}
 NETS: dict[str, Callable[[], Net]] = {
     "ContextFree": ContextFree,
     "FATE": FATE,
@@ -46,6 +53,21 @@ def net(kind: str, name: str, **given: Any) -> Callable[[Settings], Mapping[str,
     return make
 
 
+def baselines_of(kind: str) -> dict[str, Fit]:
+    """Return the baselines of a kind of target that this version has, alone and, where they take it, relative."""
+    found = {}
+    for name in BASELINES[kind]:
+        made = getattr(baselines, name, None)
+        if made is None:
+            continue
+        takes = inspect.signature(made).parameters
+        seed = {"random_state": 0} if "random_state" in takes else {}
+        found[name] = Fit(one(partial(made, **seed)))
+        if "relative" in takes and not name.startswith("BestColumn"):
+            found[f"{name}, relative"] = Fit(one(partial(made, relative="all", **seed)))
+    return found
+
+
 def one(make: Callable[[], Any]) -> Callable[[Settings], Mapping[str, Any]]:
     """Return a single estimator without settings."""
     return lambda settings: {"": make()}
@@ -61,5 +83,8 @@ def penalised(
 def nets_of(
     kind: str, names: tuple[str, ...] = ("ContextFree", "FATE", "SetAttention"), **given: Any
 ) -> dict[str, Fit]:
-    """Return the named nets of a task, by name."""
-    return {name: Fit(net(kind, name, **given)) for name in names}
+    """Return the named nets of a task, by name; with features that are numbers, also with the relative view."""
+    found = {name: Fit(net(kind, name, **given)) for name in names}
+    if "categories" in given:
+        return found
+    return found | {f"{name}, relative": Fit(net(kind, name, relative="all", **given)) for name in names}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.real.csv_file import chosen_of, one_hot, read_columns
 from benchmarks.real.parts import Fit, Part, Target, Task, folds_of
-from benchmarks.real.rivals import auto, nets_of, one, penalised
+from benchmarks.real.rivals import auto, baselines_of, nets_of, one, penalised
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.coerce import offsets_of
 from entourage.data.sets import Sets
@@ -109,9 +109,10 @@ TASK = Task(
             penalised(lambda l2: MultinomialLogit(l2=l2)), "usual with covariates"
         ),
         "NestedLogit, covariates": Fit(one(lambda: NestedLogit(NESTS)), "nested with covariates"),
-        "MixedLogit, covariates": Fit(mixed(100), "usual with covariates"),
-        "MixedLogit, covariates, panel": Fit(mixed(100), "usual with covariates", panel=True),
+        "MixedLogit, covariates": Fit(mixed(50), "usual with covariates"),
+        "MixedLogit, covariates, panel": Fit(mixed(50), "usual with covariates", panel=True),
     }
+    | baselines_of("choice")
     | nets_of("choice")
     | {"auto": Fit(auto("choice"), panel=True, ours=True)},
     targets=(

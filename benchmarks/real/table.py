@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.real.parts import Target, Task
+from benchmarks.real.parts import WITH_POSITION, Target, Task
 from benchmarks.real.rows import read_rows, read_values
 from benchmarks.real.verdicts import Verdict
 from entourage.data.resampling import bootstrap_interval
@@ -37,6 +37,8 @@ def print_table(task: Task, folder: Path) -> None:
         figures = [f"{metric} {fold_mean(task, rows, name, metric):.4f}" for metric in task.metrics]
         if task.total:
             figures.append(f"sum {np.nansum(mine[task.metrics[0]]):.1f}")
+        if WITH_POSITION in mine:
+            figures.append(f"{task.metrics[0]} with the position {np.nanmean(mine[WITH_POSITION]):.4f}")
         if best is not None and name != best:
             mean, low, high = difference(mine, found[best], task.metrics[0])
             figures.append(f"to best rival {mean:+.4f} [{low:+.4f}, {high:+.4f}]")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.real.parts import Fit, Part, Target, Task, folds_of
-from benchmarks.real.rivals import auto, nets_of
+from benchmarks.real.rivals import auto, baselines_of, nets_of
 from entourage.data.coerce import offsets_of
 from entourage.data.sets import Sets
 
@@ -49,7 +49,9 @@ TASK = Task(
     load=load,
     n_folds=1,
     budget=600.0,
-    models=nets_of("subset", **IDS) | {"auto": Fit(auto("subset", **IDS), ours=True)},
+    models=baselines_of("subset")
+    | nets_of("subset", **IDS)
+    | {"auto": Fit(auto("subset", **IDS), ours=True)},
     targets=tuple(
         Target(model, metric, rivals=("ContextFree",))
         for model in ("auto", "FATE")

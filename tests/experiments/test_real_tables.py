@@ -8,11 +8,11 @@ import pytest
 from data_files import REAL, real
 
 from benchmarks.real import aslib, car_choice, formula1, mq2008, race_task, ranch, swissmetro, yoochoose
-from benchmarks.real.__main__ import TASKS, run_jobs
 from benchmarks.real.parts import Fit, Part, Task, folds_of
 from benchmarks.real.races import COLUMNS, make_races
 from benchmarks.real.rivals import one
 from benchmarks.real.rows import read_rows, read_values
+from benchmarks.real.run import TASKS, run_jobs
 from benchmarks.real.table import difference, print_table
 from entourage.choice import MultinomialLogit, NestedLogit
 from entourage.data.sets import Sets
