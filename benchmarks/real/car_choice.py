@@ -88,7 +88,7 @@ TASK = Task(
     models={
         "MultinomialLogit": Fit(one(MultinomialLogit), "usual"),
         "NestedLogit": Fit(one(lambda: NestedLogit([[1, 2], [3, 4], [5, 6]], intercepts=False)), "nested"),
-        "MixedLogit": Fit(one(lambda: MixedLogit(RANDOM, draws=200)), "usual"),
+        "MixedLogit": Fit(one(lambda: MixedLogit(RANDOM, draws=100)), "usual"),
         "ContextualLogit": Fit(penalised(lambda l2: ContextualLogit(l2=l2), (10.0, 100.0)), "usual"),
     }
     | baselines_of("choice")

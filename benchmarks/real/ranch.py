@@ -103,9 +103,9 @@ TASK = Task(
         "logits, verdict": Verdict(lambda: LOGITS),
         "verdict": Verdict(),
     }
-    | {name: Fit(net("choice", name)) for name in ("FATE, small", "SetAttention, small")}
+    | {name: Fit(net("choice", name), ours=True) for name in ("FATE, small", "SetAttention, small")}
     | {
-        f"{name}, shared": Fit(net("choice", name, **SHARED), "ids", only=("all",))
+        f"{name}, shared": Fit(net("choice", name, **SHARED), "ids", ours=True, only=("all",))
         for name in ("ContextFree", "FATE", "SetAttention")
     }
     | {
@@ -115,7 +115,9 @@ TASK = Task(
         ),
     }
     | {
-        f"{name}, shared, position": Fit(net("choice", name, **SHARED), "ids", position=True, only=("all",))
+        f"{name}, shared, position": Fit(
+            net("choice", name, **SHARED), "ids", position=True, ours=True, only=("all",)
+        )
         for name in ("ContextFree", "FATE")
     }
     | {

@@ -84,7 +84,8 @@ def nets_of(
     kind: str, names: tuple[str, ...] = ("ContextFree", "FATE", "SetAttention"), **given: Any
 ) -> dict[str, Fit]:
     """Return the named nets of a task, by name; with features that are numbers, also with the relative view."""
-    found = {name: Fit(net(kind, name, **given)) for name in names}
-    if "categories" in given:
-        return found
-    return found | {f"{name}, relative": Fit(net(kind, name, relative="all", **given)) for name in names}
+    found = {name: Fit(net(kind, name, **given), ours=name != "ContextFree") for name in names}
+    if "categories" not in given:
+        relative = {name: net(kind, name, relative="all", **given) for name in names}
+        found |= {f"{name}, relative": Fit(make, ours=True) for name, make in relative.items()}
+    return found

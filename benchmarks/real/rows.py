@@ -25,6 +25,7 @@ __all__ = ["ROWS", "VALUES", "Key", "key_of", "read_rows", "read_values", "row_o
 
 ROWS, VALUES = "real_tables.jsonl", "real_values.jsonl"
 Key = tuple[str, str, int, str]
+NO_VALUE = -(2**31)
 
 
 def key_of(row: dict[str, Any]) -> Key:
@@ -85,16 +86,19 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _packed(array: NDArray[Any]) -> str:
-    kind = "i" if np.issubdtype(array.dtype, np.integer) else "f"
-    raw = (np.diff(array, prepend=0).astype("<i4") if kind == "i" else array.astype("<f4")).tobytes()
-    return kind + base64.b64encode(zlib.compress(raw, 9)).decode()
+    """Write whole numbers by their differences, others to four decimals; both compressed."""
+    whole = np.issubdtype(array.dtype, np.integer)
+    numbers = (
+        np.diff(array, prepend=0) if whole else np.where(np.isnan(array), NO_VALUE, np.round(1e4 * array))
+    )
+    planes = numbers.astype("<i4").view(np.uint8).reshape(-1, 4).T  # bytes of one weight side by side
+    return ("i" if whole else "d") + base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
 
 
 def _unpacked(text: str) -> NDArray[Any]:
-    raw = zlib.decompress(base64.b64decode(text[1:]))
-    if text[0] == "i":
-        return np.cumsum(np.frombuffer(raw, "<i4").astype(np.int64))
-    return np.frombuffer(raw, "<f4").astype(np.float64)
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(text[1:])), np.uint8).reshape(4, -1)
+    numbers = np.ascontiguousarray(planes.T).view("<i4").ravel().astype(np.int64)
+    return np.cumsum(numbers) if text[0] == "i" else np.where(numbers == NO_VALUE, np.nan, numbers / 1e4)
 
 
 @cache
