@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="do fits anew that have a row")
     parser.add_argument("--list", action="store_true", help="say which fits there are to do")
     parser.add_argument("--show", action="store_true", help="only print the table")
+    parser.add_argument("--each", action="store_true", help="show differences in each part (domain) too")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the rows")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -59,7 +60,7 @@ def main() -> None:
     if not args.show:
         run_jobs(jobs, args.data, args.out, budget=args.budget, workers=args.workers, quick=args.quick)
     for task in tasks:
-        print_table(task, args.out)
+        print_table(task, args.out, each=args.each)
 
 
 def _data_folder() -> Path:

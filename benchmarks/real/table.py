@@ -17,8 +17,8 @@ __all__ = ["difference", "print_table", "print_verdicts"]
 LEVEL = 0.05
 
 
-def print_table(task: Task, folder: Path) -> None:
-    """Print what is known of a task, with targets."""
+def print_table(task: Task, folder: Path, *, each: bool = False) -> None:
+    """Print what is known of a task, with targets; with ``each``, differences in each part, too."""
     rows = {
         key: row for key, row in read_rows(folder).items() if key[0] == task.name and not row.get("quick")
     }
@@ -48,7 +48,7 @@ def print_table(task: Task, folder: Path) -> None:
         if target.model in found:
             print(_judged(task, target, rows, found))
     if len(task.parts) > 1 and found:
-        _print_parts(task, found, parts)
+        _print_parts(task, found, parts, each)
     print_verdicts(task, rows)
 
 
@@ -117,8 +117,8 @@ def _judged(task: Task, target: Target, rows: dict[Any, Any], found: dict[str, A
     return "\n".join(lines)
 
 
-def _print_parts(task: Task, found: dict[str, Any], parts: dict[str, NDArray[Any]]) -> None:
-    """Print in how many parts ours is above each rival."""
+def _print_parts(task: Task, found: dict[str, Any], parts: dict[str, NDArray[Any]], each: bool) -> None:
+    """Print in how many parts ours is above each rival, and by how much."""
     metric = task.metrics[0]
     for target in task.targets:
         for rival in target.rivals:
@@ -129,6 +129,9 @@ def _print_parts(task: Task, found: dict[str, Any], parts: dict[str, NDArray[Any
                 f"{target.model} above {rival} in {sum(gap[0] > 0 for gap in gaps)} of {len(gaps)} parts; interval "
                 f"above 0 in {sum(gap[1] > 0 for gap in gaps)}, below 0 in {sum(gap[2] < 0 for gap in gaps)}"
             )
+            for part, (mean, low, high) in zip(parts, gaps, strict=True):
+                if each:
+                    print(f"  {part:28} {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
 
 
 def print_verdicts(task: Task, rows: dict[Any, Any]) -> None:
