@@ -67,8 +67,9 @@ from entourage.selection.fold_fits import (
     mean_over_folds,
     seeded_clone,
 )
-from entourage.selection.verdict import LOWER_IS_BETTER, verdict, warnings_of
+from entourage.selection.verdict import verdict, warnings_of
 from entourage.tasks import task_of
+from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 from entourage.training.parallel import open_pool
 
 __all__ = ["Comparison", "compare", "refit_chosen"]
