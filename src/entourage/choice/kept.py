@@ -1,6 +1,7 @@
 """Choice models from files: parameters that the constructor knows and arrays of the right shapes, or nothing."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,6 +51,9 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
         setattr(model, key, fitted[key])
     need(take(fitted, "n_situation_features_in_", int) == 0, "choice models know no situation.")
     model.n_situation_features_in_ = 0
+    if fitted.get("positions_") is not None:
+        need(isinstance(model, MultinomialLogit), "only MultinomialLogit has positions.")
+        setattr(model, "positions_", _positions(fitted["positions_"]))  # noqa: B010
     arrays = _Arrays(tensors)
     parameters, reported = _ARRAYS[kind](model, arrays)
     model.theta_ = arrays.take("theta_", (parameters,), finite=True)
@@ -64,6 +68,12 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     if "table_" in fitted:
         setattr(model, "table_", check_table(fitted["table_"], (model.n_features_in_, 0)))  # noqa: B010
     return model
+
+
+def _positions(given: Any) -> list[Any]:
+    right = (fits(given, list[int]) or fits(given, list[str])) and len(given) > 1
+    need(right and all(a < b for a, b in pairwise(given)), "'positions_' don't ascend.")
+    return list(given)
 
 
 class _Arrays:
@@ -96,10 +106,11 @@ class _Arrays:
 
 
 def _logit(model: Any, arrays: _Arrays) -> tuple[int, int]:
+    shown = 0 if model.positions_ is None else len(model.positions_) - 1
     if model.alternatives is None:
-        return model.n_features_in_, model.n_features_in_
+        return model.n_features_in_ + shown, model.n_features_in_ + shown
     need(model.n_features_in_ == 1, "alternatives without features have one, their id.")
-    return model.alternatives - 1, model.alternatives - 1
+    return model.alternatives - 1 + shown, model.alternatives - 1 + shown
 
 
 def _contextual(model: Any, arrays: _Arrays) -> tuple[int, int]:

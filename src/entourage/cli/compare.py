@@ -18,6 +18,7 @@ from entourage.cli.options import (
     Ignore,
     Missing,
     Outside,
+    Position,
     Seed,
     Sep,
     SetId,
@@ -56,6 +57,7 @@ def compare(
     encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
+    position: Position = None,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -105,6 +107,7 @@ def compare(
         missing=missing,
         csv=csv,
         group=group,
+        position=position,
         codes=False,
     )
     metrics = [*_METRICS_OF_CHOICES.get(target_kind, []), *_METRICS]

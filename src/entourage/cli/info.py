@@ -174,5 +174,8 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
         lines["set id"] = table["set_id"]
         lines["target"] = f"{table['target']} ({table['target_kind']})"
         lines["columns"] = ", ".join(f"{c['name']} ({c['kind']})" for c in table["columns"])
+    if loaded.position_effects_ is not None:
+        effects = loaded.position_effects_.items()
+        lines["effects of positions"] = ", ".join(f"{name}: {value:+.3f}" for name, value in effects)
     for name, value in lines.items():
         console.print(Text.assemble((f"{name:<20}", "bold"), str(value)), soft_wrap=True)

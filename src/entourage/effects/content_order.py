@@ -66,7 +66,7 @@ def content_order(
 
 
 def in_content_order(sets: Sets) -> Sets:
-    """Return the same sets with the objects of each ordered by what they hold.
+    """Return the same sets, without positions, with the objects of each ordered by what they hold.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def in_content_order(sets: Sets) -> Sets:
     """
     owner = np.repeat(np.arange(len(sets)), sets.sizes)
     rows = np.lexsort((_hash_objects(sets), owner))
-    ordered = sets.with_features(sets.objects[rows], sets.situation)
+    ordered = sets.with_position(None).with_features(sets.objects[rows], sets.situation)
     return ordered if sets.targets is None else ordered.with_targets(sets.targets[rows], worst=sets.worst)
 
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.sets import AnySets, Sets, is_frame
-from entourage.errors import DataError, ShapeError, UserError
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
 from entourage.tasks import Choice, Ranking, Task
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
@@ -37,6 +37,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
+    learns_position = False  # whether `fit` learns an effect of positions
     level_codes = (
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
@@ -177,6 +178,11 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             codes=self.level_codes,
             encoder=encoder,
         )
+        if sets.position is not None and not self.learns_position:
+            raise ParameterError(
+                f"{type(self).__name__} learns no effect of positions; nets (Ranker, DiscreteChooser, SubsetChooser) "
+                "and MultinomialLogit do. Leave position out, or drop it: sets.with_position(None)."
+            )
         if weights is not None and not weights.all():
             if sets.on_disk:
                 raise DataError("Sets on disk can't have a weight of 0; leave them out of the table.")

@@ -128,7 +128,8 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
             "interrupted": model.interrupted_,
             "categories": model.categories_,
         }
-        | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {}),
+        | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {})
+        | _describe_positions(model),
         "versions": _versions(),
     }
     tensors = {f"net.{name}": value for name, value in model.scorer_.state_dict().items()}
@@ -138,6 +139,12 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
     ):
         tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
     return content, tensors
+
+
+def _describe_positions(model: "NetEstimator") -> dict[str, Any]:
+    """Return the effects of positions as pairs, since keys of JSON are text; nothing where there are none."""
+    effects = model.position_effects_
+    return {} if effects is None else {"position_effects": [[name, value] for name, value in effects.items()]}
 
 
 def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -211,6 +218,7 @@ def net_estimator_from(
         partial_fits=kept.partial_fits,
     )
     model.table_ = kept.table
+    model.position_effects_ = kept.position_effects
     if kept.threshold is not None and hasattr(model, "threshold"):
         model.threshold_ = kept.threshold
     return model
@@ -235,6 +243,7 @@ class _Kept:
     partial_fits: int
     threshold: float | None
     table: dict[str, Any] | None
+    position_effects: dict[Any, float] | None
 
 
 def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
@@ -277,7 +286,21 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
         partial_fits=take(fitted, "partial_fits", int, least=0),
         threshold=take({"threshold": None} | fitted, "threshold", float | None),
         table=check_table(content.get("table"), standardise.n_features),
+        position_effects=_position_effects(fitted),
     )
+
+
+def _position_effects(fitted: Any) -> dict[Any, float] | None:
+    given = take(
+        {"position_effects": None} | fitted, "position_effects", list[tuple[int | str, float]] | None
+    )
+    if given is None:
+        return None
+    found = {position: float(effect) for position, effect in given}
+    right = len(found) == len(given) > 1 and len({type(position) for position in found}) == 1
+    right = right and all(map(math.isfinite, found.values()))
+    need(right, "its positions are not of one kind with an effect each.")
+    return found
 
 
 def _net(section: Any, weights: dict[str, Tensor]) -> Net:

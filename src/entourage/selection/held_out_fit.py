@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from entourage.data.resampling import fold_indices, labels_of
 from entourage.data.sets import Sets
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.positions import learnable_sets
 from entourage.selection.fold_fits import seeded_clone
 from entourage.tasks import task_of
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
@@ -53,4 +54,4 @@ def fit_best_held_out(
     seed = c.settings["random_state"]
     train, test = fold_indices(len(informative), c.settings["folds"], groups=labels, random_state=seed)[0]
     model = seeded_clone(c.candidates[name][0], seed, list(c.candidates).index(name), 0, 0)
-    return name, model.fit(sets[informative[train]]), informative[test]
+    return name, model.fit(learnable_sets(model, sets[informative[train]])), informative[test]
