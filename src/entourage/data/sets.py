@@ -10,6 +10,7 @@ from entourage.data.batch_plan import plan_batches
 from entourage.data.coerce import (
     Floats,
     Index,
+    Seed,
     as_floats,
     as_numpy,
     as_offsets,
@@ -22,13 +23,12 @@ from entourage.data.coerce import (
 )
 from entourage.data.joining import check_joinable
 from entourage.data.positions import pack_positions
+from entourage.data.random_subsets import draw_subsets
 from entourage.data.ranks import align_grades
-from entourage.data.subset_draws import draw_subsets
-from entourage.errors import DataError, ParameterError, ShapeError, check_number
+from entourage.data.relative import STANDINGS, Columns, Relative, find_places
+from entourage.errors import DataError, ParameterError, ShapeError, check_choice, check_number
 
 __all__ = ["AnySets", "Seed", "Sets", "is_frame"]
-
-Seed: TypeAlias = int | np.random.Generator | None
 
 
 class Sets:
@@ -215,15 +215,10 @@ class Sets:
         return encoder(frame).sets
 
     def to_frame(self, feature_names: Sequence[str] | None = None) -> Any:
-        """Return a long Arrow table: set, the features, and the target where there is one."""
-        import pyarrow as pa
+        """Return a long Arrow table: set, the features, target and position where there are such."""
+        from entourage.data.frames import frame_of
 
-        names = [f"x{i}" for i in range(self.n_features)] if feature_names is None else list(feature_names)
-        columns: dict[str, Any] = {"set": np.repeat(np.arange(len(self)), self.sizes)}
-        columns |= {name: self.objects[:, i] for i, name in enumerate(names)}
-        if self.targets is not None:
-            columns["target"] = self.targets
-        return pa.table(columns)
+        return frame_of(self, feature_names)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":
@@ -302,6 +297,29 @@ class Sets:
         sets = Sets._trusted(self.objects, self.offsets, self.targets, self.situation, like=self)
         sets.position = None if position is None else pack_positions(position, self.sizes)
         return sets
+
+    def relative(self, columns: Columns = "all", standings: Sequence[str] = STANDINGS) -> "Sets":
+        """Return the same sets in which objects also have their standing in the set, behind their features.
+
+        Parameters
+        ----------
+        columns : names of columns or places of features; "all" for every number
+        standings : of :data:`entourage.data.relative.STANDINGS`
+
+        Examples
+        --------
+        >>> Sets.of([[[1.0], [3.0]]]).relative(standings=["centred", "rank"]).objects.tolist()
+        [[1.0, -1.0, 0.25], [3.0, 1.0, 0.75]]
+        """
+        for standing in standings:
+            check_choice("standings", standing, STANDINGS)
+        places = find_places(columns, self)
+        if places is None:
+            return self
+        seen = Relative(places, tuple(standings)).of(self)
+        wider = self.with_features(np.concatenate([self.objects, seen], axis=1), self.situation)
+        wider.encoder = None  # its columns are fewer
+        return wider
 
     # --- inspection -----------------------------------------------------------------------------
 
@@ -384,9 +402,8 @@ class Sets:
         )
 
     def _take(self, chosen: Index) -> "Sets":
-        sizes = self.sizes[chosen]
-        offsets = offsets_of(sizes)
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        offsets = offsets_of(self.sizes[chosen])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], np.diff(offsets))
         return self._pick(rows, offsets, chosen)
 
     def _pick(self, rows: Index, offsets: Index, chosen: Index) -> "Sets":
@@ -425,9 +442,8 @@ class Sets:
         >>> Sets.of(np.zeros((10, 30, 2))).sample_subsets(5, random_state=0, per_set=3)
         Sets(30 sets of 5 objects, 2 features)
         """
-        check_number("size", size, least=1, whole=True)
-        check_number("per_set", per_set, least=1, whole=True)
-        return self._pick(*draw_subsets(self.offsets, size, per_set, np.random.default_rng(random_state)))
+        rows, sizes, chosen = draw_subsets(self.offsets, size, random_state, per_set=per_set)
+        return self._pick(rows, offsets_of(sizes), chosen)
 
     # --- conversion -----------------------------------------------------------------------------
 

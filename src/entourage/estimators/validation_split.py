@@ -34,7 +34,7 @@ def hold_out(
 def evaluation_on(
     held_out: Sets,
     task: Task,
-    standardise: Callable[[Sets], Sets],
+    view: Callable[[Sets], Sets],
     device: torch.device,
     precision: str,
     *,
@@ -46,6 +46,4 @@ def evaluation_on(
     def values(scores: NDArray[Any]) -> NDArray[np.float64]:
         return metric_of_sets(task.criterion, held_out, scores)
 
-    return HeldOutEvaluation(
-        Resident(standardise(held_out), device), values, precision, weights=weights, seed=seed
-    )
+    return HeldOutEvaluation(Resident(view(held_out), device), values, precision, weights=weights, seed=seed)
