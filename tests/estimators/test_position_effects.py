@@ -52,6 +52,7 @@ def test_the_logit_finds_the_effects_and_unbiased_coefficients():
     centred = EFFECTS - EFFECTS.mean()
     np.testing.assert_allclose(list(model.position_effects_.values()), centred, atol=0.15)
     np.testing.assert_allclose(model.predict_scores(X), X @ model.coef_[:2])
+    assert len(model.fit(X, y).coef_) == 2, "an earlier fit leaves nothing"
 
 
 def test_a_net_finds_the_effects_too_and_its_scores_hold_none_of_them():

@@ -51,7 +51,7 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
         setattr(model, key, fitted[key])
     need(take(fitted, "n_situation_features_in_", int) == 0, "choice models know no situation.")
     model.n_situation_features_in_ = 0
-    if fitted.get("positions_") is not None:
+    if "positions_" in fitted:
         need(isinstance(model, MultinomialLogit), "only MultinomialLogit has positions.")
         setattr(model, "positions_", _positions(fitted["positions_"]))  # noqa: B010
     arrays = _Arrays(tensors)

@@ -84,7 +84,9 @@ class MultinomialLogit(ChoiceModel):
         return packed if self.alternatives is None else one_hot(packed, self.alternatives, first=1)
 
     def _prepare(self, sets: Sets) -> None:
-        self.positions_ = None if sets.position is None else levels_of_positions(sets.position)
+        vars(self).pop("positions_", None)  # of an earlier fit
+        if sets.position is not None:
+            self.positions_ = levels_of_positions(sets.position)
 
     def _learn_from(self, sets: Sets, people: Index) -> Packed:
         packed = Packed.centred(sets) if self.alternatives is None else self._design(sets)
