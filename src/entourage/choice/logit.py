@@ -84,7 +84,7 @@ class MultinomialLogit(ChoiceModel):
         return packed if self.alternatives is None else one_hot(packed, self.alternatives, first=1)
 
     def _prepare(self, sets: Sets) -> None:
-        vars(self).pop("positions_", None)  # of an earlier fit
+        self.__dict__.pop("positions_", None)  # of an earlier fit
         if sets.position is not None:
             self.positions_ = levels_of_positions(sets.position)
 
