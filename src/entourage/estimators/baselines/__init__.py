@@ -1,10 +1,12 @@
-"""Classical, context-free rankers, and the registry of all models by their table names."""
+"""Classical, context-free models of rankings and choices, and the registry of all rankers by their table names."""
 
 from collections.abc import Callable
 from typing import Any
 
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.baselines.base import Baseline
+from entourage.estimators.baselines.best_column import BestColumn, BestColumnLogit, BestColumnSubset
+from entourage.estimators.baselines.boosted_choosers import BoostedLogit, BoostedSubset
 from entourage.estimators.baselines.expected_rank import ExpectedRankRegression
 from entourage.estimators.baselines.lambda_mart import LambdaMART
 from entourage.estimators.baselines.random_ranker import RandomRanker
@@ -16,6 +18,11 @@ from entourage.nets import REGISTRY, ContextFree
 __all__ = [
     "MODELS",
     "Baseline",
+    "BestColumn",
+    "BestColumnLogit",
+    "BestColumnSubset",
+    "BoostedLogit",
+    "BoostedSubset",
     "ExpectedRankRegression",
     "LambdaMART",
     "RandomRanker",
