@@ -14,7 +14,13 @@ lightgbm = pytest.importorskip("lightgbm")
 
 
 def booster(X, y, rounds=20, **params):
-    settings = {"num_leaves": 15, "min_data_in_leaf": 2, "verbose": -1, "num_threads": 1, "use_missing": False}
+    settings = {
+        "num_leaves": 15,
+        "min_data_in_leaf": 2,
+        "verbose": -1,
+        "num_threads": 1,
+        "use_missing": False,
+    }
     return lightgbm.train(settings | params, lightgbm.Dataset(X, y), rounds)
 
 
