@@ -19,6 +19,7 @@ _MODELS = {
     "ContextualLogit": "entourage.choice.contextual",
     "LinearLogit": "entourage.selection.candidates",
     "RankSVM": "entourage.estimators.baselines",
+    "LinearRanker": "entourage.estimators.baselines",
     "LambdaMART": "entourage.estimators.baselines",
     "BoostedLogit": "entourage.estimators.baselines",
     "BoostedSubset": "entourage.estimators.baselines",

@@ -9,6 +9,7 @@ from entourage.estimators.baselines.best_column import BestColumn, BestColumnLog
 from entourage.estimators.baselines.boosted_choosers import BoostedLogit, BoostedSubset
 from entourage.estimators.baselines.expected_rank import ExpectedRankRegression
 from entourage.estimators.baselines.lambda_mart import LambdaMART
+from entourage.estimators.baselines.linear_ranker import LinearRanker
 from entourage.estimators.baselines.random_ranker import RandomRanker
 from entourage.estimators.baselines.rank_boost import RankBoost
 from entourage.estimators.baselines.rank_svm import RankSVM
@@ -25,6 +26,7 @@ __all__ = [
     "BoostedSubset",
     "ExpectedRankRegression",
     "LambdaMART",
+    "LinearRanker",
     "RandomRanker",
     "RankBoost",
     "RankSVM",
