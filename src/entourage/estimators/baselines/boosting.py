@@ -28,10 +28,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 Gradients: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]  # of packed scores; also second derivatives
 
-FOLDS = 5  # by default, where there are at most so many objects:
-MOST_OBJECTS_IN_FOLDS = 50_000
-FEW_LEAVES, MANY_LEAVES = 7, 31  # by default; few where there are at most so many objects:
-MOST_OBJECTS_OF_FEW_LEAVES = 20_000
+FEW_OBJECTS = 20_000  # up to which, by default,
+FOLDS = 5  # so many models are grown,
+FEW_LEAVES, MANY_LEAVES = 7, 31  # of small trees; above it one model of larger ones
 TREES_WITHOUT_HELD_OUT = 100  # at most, where there are too few sets to hold some out
 EVERY = 5  # rounds between two evaluations of the held-out sets
 
@@ -55,7 +54,7 @@ class Boosted(Baseline):
         The share of the sets held out to stop early, with one fold; 0 holds out none, whatever the folds, and then all
         rounds are used.
     folds : int, optional
-        By default 5 for up to 50,000 objects, above that 1.
+        By default 5 for up to 20,000 objects, above that 1.
     patience : int
         Stop after so many rounds without a better score of the held-out sets, which are evaluated in every fifth.
     n_jobs : int
@@ -171,7 +170,7 @@ class Boosted(Baseline):
         """Return which sets each model does not see."""
         folds = self.folds
         if folds is None:
-            folds = FOLDS if len(sets.objects) <= MOST_OBJECTS_IN_FOLDS else 1
+            folds = FOLDS if len(sets.objects) <= FEW_OBJECTS else 1
         informative = np.flatnonzero(self.task.informative(sets))
         if folds == 1 or not self.validation or len(informative) < FEWEST_TO_HOLD_OUT:
             held_out = hold_out(self.task, sets, self.validation, self.random_state)[1]
@@ -181,7 +180,7 @@ class Boosted(Baseline):
 
     def _settings(self, n_objects: int) -> dict[str, Any]:
         """Return the parameters of LightGBM."""
-        by_default = FEW_LEAVES if n_objects <= MOST_OBJECTS_OF_FEW_LEAVES else MANY_LEAVES
+        by_default = FEW_LEAVES if n_objects <= FEW_OBJECTS else MANY_LEAVES
         return {
             "num_leaves": by_default if self.num_leaves is None else self.num_leaves,
             "learning_rate": self.learning_rate,
