@@ -146,11 +146,15 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
 
     content, tensors = tensor_file.read(path, "model")
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    if not hasattr(loaded, "net_"):  # a choice model
+    if not hasattr(loaded, "net_"):  # a choice model or a baseline
         if as_json:
             typer.echo(json.dumps(content))
-        else:
+        elif hasattr(loaded, "summary"):
             typer.echo(f"{loaded.summary()}\n\nversions: {versions}")
+        else:
+            params = ", ".join(f"{name}={value}" for name, value in content["params"].items())
+            what = {"estimator": content["estimator"], "settings": params} | loaded.facts()
+            _show(what | {"versions": versions} | _table_lines(content["fitted"].get("table_")))
         return
     net, fitted, table = content["net"], content["fitted"], content.get("table")
     numbers = sum(t.numel() for name, t in tensors.items() if name.startswith("net."))
@@ -160,7 +164,6 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
             json.dumps({key: content[key] for key in content if key != "fitted"} | {"numbers": numbers})
         )
         return
-    console = Console()
     lines = {
         "estimator": content["estimator"],
         "net": f"{net['name']} {net['params']}",
@@ -170,12 +173,24 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
         "held-out score": "–" if held_out is None else f"{held_out:.4f} (best of all steps: {best:.4f})",
         "versions": versions,
     }
-    if table is not None:
-        lines["set id"] = table["set_id"]
-        lines["target"] = f"{table['target']} ({table['target_kind']})"
-        lines["columns"] = ", ".join(f"{c['name']} ({c['kind']})" for c in table["columns"])
     if loaded.position_effects_ is not None:
         effects = loaded.position_effects_.items()
         lines["effects of positions"] = ", ".join(f"{name}: {value:+.3f}" for name, value in effects)
+    _show(lines | _table_lines(table))
+
+
+def _table_lines(table: dict[str, Any] | None) -> dict[str, str]:
+    """Say what is known of the table that a model learnt from."""
+    if table is None:
+        return {}
+    return {
+        "set id": table["set_id"],
+        "target": f"{table['target']} ({table['target_kind']})",
+        "columns": ", ".join(f"{c['name']} ({c['kind']})" for c in table["columns"]),
+    }
+
+
+def _show(lines: dict[str, Any]) -> None:
+    console = Console()
     for name, value in lines.items():
         console.print(Text.assemble((f"{name:<20}", "bold"), str(value)), soft_wrap=True)

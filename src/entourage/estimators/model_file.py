@@ -48,7 +48,16 @@ from entourage.training.view import View
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
 
-__all__ = ["check_table", "load", "members_of", "net_estimator_from", "save_attributes", "save_net_estimator"]
+__all__ = [
+    "attributes_of",
+    "check_table",
+    "content_of",
+    "load",
+    "members_of",
+    "net_estimator_from",
+    "save_described",
+    "save_net_estimator",
+]
 
 MOST_UNUSED = 1_000_000  # a size of a net may exceed its weights where it plays no part: a width, at depth 0
 CALLS_A_WEIGHT = 40  # of torch, to build a net, at most; nets need ten
@@ -78,10 +87,10 @@ def save_net_estimator(model: "NetEstimator", path: str | os.PathLike[str]) -> N
     tensor_file.write(path, "model", *_describe(model))
 
 
-def save_attributes(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model whose attributes are numbers, names and arrays."""
+def save_described(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model whose ``describe`` returns the content of a file, and the tensors."""
     _check_class(model)
-    tensor_file.write(path, "model", *_describe_attributes(model))
+    tensor_file.write(path, "model", *model.describe())
 
 
 def _check_class(model: Any) -> None:
@@ -145,17 +154,22 @@ def _describe_positions(model: "NetEstimator") -> dict[str, Any]:
     return {} if effects is None else {"position_effects": [[name, value] for name, value in effects.items()]}
 
 
-def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def attributes_of(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to restore a model whose attributes are numbers, names and arrays."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
-    content = {
+    content = content_of(model, {name: value for name, value in fitted.items() if name not in arrays})
+    return content, {name: torch.tensor(value) for name, value in arrays.items()}
+
+
+def content_of(model: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file says of a model beside its numbers: its class, parameters and what was learnt."""
+    return {
         "estimator": type(model).__name__,
         "params": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "fitted": {name: value for name, value in fitted.items() if name not in arrays},
+        "fitted": fitted,
         "versions": _versions(),
     }
-    return content, {name: torch.tensor(value) for name, value in arrays.items()}
 
 
 def _plain(value: Any) -> Any:
