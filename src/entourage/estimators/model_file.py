@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from entourage.data.columns import Column
 from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
+from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
 from entourage.nets import NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
@@ -119,6 +120,7 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
         "params": params,
         "net": {"name": names[type(net)], "params": net.get_params()},
         "table": model.table_,
+        "calibration": None if model.calibration_ is None else model.calibration_.to_json(),
         "fitted": {
             "seed": model.seed_,
             "partial_fits": model.n_partial_fits_,
@@ -211,6 +213,7 @@ def net_estimator_from(
         partial_fits=kept.partial_fits,
     )
     model.table_ = kept.table
+    model.calibration_ = kept.calibration
     if kept.threshold is not None and hasattr(model, "threshold"):
         model.threshold_ = kept.threshold
     return model
@@ -235,6 +238,7 @@ class _Kept:
     partial_fits: int
     threshold: float | None
     table: dict[str, Any] | None
+    calibration: Calibration | None
 
 
 def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
@@ -277,6 +281,7 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
         partial_fits=take(fitted, "partial_fits", int, least=0),
         threshold=take({"threshold": None} | fitted, "threshold", float | None),
         table=check_table(content.get("table"), standardise.n_features),
+        calibration=Calibration.from_json(content.get("calibration")),
     )
 
 
