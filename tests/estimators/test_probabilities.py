@@ -171,6 +171,14 @@ def test_whatever_scores_sets_can_be_calibrated():
     assert model.predict_places(X[:2]).shape == (2, M, M)
 
 
+def test_features_of_the_situation_are_part_of_it():
+    situation = RNG.normal(size=(N, 1))
+    model = Ranker(FATE(width=4), **SMALL).fit(X, RANKS, situation=situation)
+    np.testing.assert_allclose(model.predict_proba(X, situation=situation).sum(1), 1)
+    model.calibrate(X[:50], RANKS[:50], situation=situation[:50])
+    assert model.calibration_.n_sets == 50
+
+
 # --- choices --------------------------------------------------------------------------------------
 
 

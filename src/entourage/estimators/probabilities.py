@@ -124,10 +124,10 @@ class CalibratedRanker(CalibratedPredictor):
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return what a table of predictions has a column for, packed; with the probability of the first place."""
-        found = super().columns(sets, scores)
-        if self.calibration_ is not None:
-            found["probability"] = self.calibration_.first_place(sets, scores)
-        return found
+        plain = super().columns(sets, scores)
+        if self.calibration_ is None:
+            return plain
+        return {"probability": self.calibration_.first_place(sets, scores)} | plain
 
 
 class CalibratedChooser(OneChoicePredictor, CalibratedPredictor):
