@@ -112,9 +112,12 @@ class Calibration:
         used = _affordable(used, place_work(sets.sizes[used]), most_work)
         if len(used) == 0:
             return found
-        rows = _rows_of(sets, used)
-        part, share = sets[used], own[used] / own[used].mean()
-        tails = found._place_conformity(part, scores[rows])
+        if len(used) < len(sets):  # a copy of all features is not needed otherwise
+            part, taken = sets[used], scores[_rows_of(sets, used)]
+        else:
+            part, taken = sets, scores
+        tails = found._place_conformity(part, taken)
+        share = own[used] / own[used].mean()
         known = ~np.isnan(tails)
         masses = np.repeat(share / ranked[used], part.sizes)
         return cls(temperature, (), _thresholds(tails[known], masses[known]), len(used))
