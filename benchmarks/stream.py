@@ -49,7 +49,7 @@ def raw(model: Ranker, path: Path, out: Path) -> dict[str, float]:
     table = parquet.read_table(path)
     times["read"] = time.perf_counter() - start
     sets = encoder_of(model)(table, with_target=False).sets  # not timed
-    data = Resident(model.standardizer_(sets), torch.device("cpu"))
+    data = Resident(model.view_(sets), torch.device("cpu"))
     start = time.perf_counter()
     scores = predict_packed(model.scorer_, data).numpy()
     times["forward"] = time.perf_counter() - start

@@ -123,8 +123,8 @@ def test_weight_2_is_a_set_that_comes_twice_for_the_standardiser():
     X, y, _ = reversed_half()
     model = ranker(validation=0).fit(X[:50], y[:50], sample_weight=np.r_[np.full(25, 2.0), np.ones(25)])
     twice = np.concatenate([X[:25], X[:50]]).reshape(-1, 2)
-    np.testing.assert_allclose(model.standardizer_.means[0], twice.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(model.standardizer_.scales[0], twice.std(0), rtol=1e-12)
+    np.testing.assert_allclose(model.view_.standardise.means[0], twice.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(model.view_.standardise.scales[0], twice.std(0), rtol=1e-12)
 
 
 # --- magnitudes ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from entourage.errors import DataError, ShapeError
 __all__ = [
     "Floats",
     "Index",
+    "Seed",
     "as_floats",
     "as_numpy",
     "as_offsets",
@@ -24,6 +25,7 @@ __all__ = [
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Index: TypeAlias = NDArray[np.int64]
+Seed: TypeAlias = int | np.random.Generator | None
 
 
 def as_numpy(values: Any) -> NDArray[Any]:

@@ -139,6 +139,17 @@ class TableEncoder:
         return [name for column in self.columns if column.role == "object" for name in column.names]
 
     @property
+    def number_places(self) -> dict[str, int]:
+        """The place of each numeric column among an object's numbers, by its name."""
+        found, at = {}, 0
+        for column in self.columns:
+            if column.role == "object":
+                if column.kind == "number":
+                    found[column.name] = at
+                at += column.width
+        return found
+
+    @property
     def categories(self) -> list[tuple[int, int]]:
         """The place of each code among an object's numbers, and its levels: see ``Ranker(categories=...)``."""
         found, at = [], 0

@@ -10,6 +10,7 @@ from entourage.data.batch_plan import plan_batches
 from entourage.data.coerce import (
     Floats,
     Index,
+    Seed,
     as_floats,
     as_numpy,
     as_offsets,
@@ -20,12 +21,12 @@ from entourage.data.coerce import (
     pack_array,
     pack_list,
 )
+from entourage.data.random_subsets import draw_subsets
 from entourage.data.ranks import align_grades
-from entourage.errors import DataError, ParameterError, ShapeError, check_number
+from entourage.data.relative import STANDINGS, Columns, Relative, find_places
+from entourage.errors import DataError, ParameterError, ShapeError, check_choice, check_number
 
 __all__ = ["AnySets", "Seed", "Sets", "is_frame"]
-
-Seed: TypeAlias = int | np.random.Generator | None
 
 
 class Sets:
@@ -298,6 +299,29 @@ class Sets:
         """Return the same sets with transformed features, taken as they are."""
         return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
 
+    def relative(self, columns: Columns = "all", standings: Sequence[str] = STANDINGS) -> "Sets":
+        """Return the same sets in which objects also have their standing in the set, behind their features.
+
+        Parameters
+        ----------
+        columns : names of columns or places of features; "all" for every number
+        standings : of :data:`entourage.data.relative.STANDINGS`
+
+        Examples
+        --------
+        >>> Sets.of([[[1.0], [3.0]]]).relative(standings=["centred", "rank"]).objects.tolist()
+        [[1.0, -1.0, 0.25], [3.0, 1.0, 0.75]]
+        """
+        for standing in standings:
+            check_choice("standings", standing, STANDINGS)
+        places = find_places(columns, self)
+        if places is None:
+            return self
+        seen = Relative(places, tuple(standings)).of(self)
+        wider = self.with_features(np.concatenate([self.objects, seen], axis=1), self.situation)
+        wider.encoder = None  # its columns are fewer
+        return wider
+
     # --- inspection -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -417,18 +441,8 @@ class Sets:
         >>> Sets.of(np.zeros((10, 30, 2))).sample_subsets(5, random_state=0, per_set=3)
         Sets(30 sets of 5 objects, 2 features)
         """
-        check_number("size", size, least=1, whole=True)
-        check_number("per_set", per_set, least=1, whole=True)
-        chosen = np.repeat(np.arange(len(self)), per_set)
-        sizes = self.sizes[chosen]
-        offsets = offsets_of(sizes)
-        owner = np.repeat(np.arange(len(chosen)), sizes)
-        keys = np.random.default_rng(random_state).random(offsets[-1])
-        order = np.lexsort((keys, owner))  # shuffled within each set, sets in their order
-        place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        kept = np.sort(order[place < size])
-        rows = kept + (self.offsets[chosen] - offsets[:-1])[owner[kept]]
-        return self._pick(rows, offsets_of(np.minimum(sizes, size)), chosen)
+        rows, sizes, chosen = draw_subsets(self.offsets, size, random_state, per_set=per_set)
+        return self._pick(rows, offsets_of(sizes), chosen)
 
     # --- conversion -----------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from entourage.estimators.setup import (
     check_net,
     plan_of,
     resident_of,
-    standardizer_of,
+    view_of,
 )
 from entourage.estimators.validation_split import FEWEST_TO_HOLD_OUT
 from entourage.nets import Scorer
@@ -135,7 +135,7 @@ class _NetTrainer:
         )
         known = getattr(model, "categories_", None)  # a control is not fitted
         self.categories = categories_of(self.plain, sets) if known is None else known
-        self.standardise = standardizer_of(self.plain, sets, None, self.categories)
+        self.view = view_of(self.plain, sets, None, self.categories)
 
     @property
     def at_once(self) -> int:
@@ -151,8 +151,8 @@ class _NetTrainer:
         """
         plain, device = self.plain, find_device(self.plain.device)
         net = check_net(plain.net)
-        scorers = [build_scorer(plain, net, self.standardise, self.categories, int(seed)) for seed in seeds]
-        rows = self.standardise(self.sets).with_targets(np.arange(len(self.sets.objects), dtype=np.float64))
+        scorers = [build_scorer(plain, net, self.view, self.categories, int(seed)) for seed in seeds]
+        rows = self.view(self.sets).with_targets(np.arange(len(self.sets.objects), dtype=np.float64))
         data = resident_of(plain, rows, device, np.arange(len(rows)))
         plan = plan_of(plain, data, int(seeds[0]), scorers[0])
         held_out_scores = None
@@ -167,7 +167,7 @@ class _NetTrainer:
     def fitted(self, scorer: Scorer) -> NetEstimator:
         """Return the model with another net."""
         one = copy.copy(self.model)
-        one.members, one.scorer_, one.standardizer_ = 1, scorer, self.standardise
+        one.members, one.scorer_, one.view_ = 1, scorer, self.view
         return one
 
 

@@ -25,6 +25,7 @@ from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
+from entourage.estimators.view_file import describe_view, view_from
 from entourage.nets import NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
 from entourage.nets.ensemble import Stack
@@ -43,7 +44,7 @@ from entourage.training.file_checks import (
     take,
 )
 from entourage.training.loop import Outcome
-from entourage.training.standardizer import Standardizer
+from entourage.training.view import View
 
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
@@ -135,11 +136,8 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
     }
     tensors = {f"net.{name}": value for name, value in model.scorer_.state_dict().items()}
     tensors |= {f"optimizer.{name}": value for name, value in model.optimizer_state_.items()}
-    for i, (mean, scale) in enumerate(
-        zip(model.standardizer_.means, model.standardizer_.scales, strict=True)
-    ):
-        tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
-    return content, tensors
+    content["view"], of_view = describe_view(model.view_)
+    return content, tensors | of_view
 
 
 def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -206,7 +204,7 @@ def net_estimator_from(
     model.keep(
         kept.net,
         kept.scorer,
-        kept.standardise,
+        kept.view,
         kept.categories,
         outcome,
         seed=kept.seed,
@@ -226,7 +224,7 @@ class _Kept:
     params: dict[str, Any]
     net: Net
     scorer: Scorer  # of the right form; the weights are yet to be loaded
-    standardise: Standardizer
+    view: View
     categories: list[tuple[int, int]]
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -252,24 +250,27 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
     need("net" not in params, "a net is among the parameters.")
     fitted: Any = content.get("fitted")
     seed = take(fitted, "seed", int, least=0)
-    standardise = _standardizer(groups["mean"], groups["scale"])
+    view = view_from(content.get("view"), groups["mean"], groups["scale"])
     own = take({"categories": None} | fitted, "categories", list[tuple[int, int]] | None)
     given = params.get("categories")  # None where the table says it; earlier files have them only here
     need(own is None or given is None or own == given, "its categories are not those of its parameters.")
-    categories = _categories(given if own is None else own, standardise.n_features[0])
+    categories = _categories(given if own is None else own, view.n_features[0])
     net = _net(content.get("net"), groups["net"])
     members = take({"members": 1} | params, "members", int, least=1)
-    outline = _outline(net, sum(standardise.n_features), categories, len(groups["net"]))
+    sizes = [levels for _, levels in categories]
+    counts = view.level_counts
+    need(not counts or [len(own) for own in counts] == sizes, "its levels were counted wrongly.")
+    outline = _outline(net, view.n_inputs, categories, len(groups["net"]))
     check_weights(groups["net"], forms_of(outline.state_dict(), members))
     shapes = [tuple(p.shape) if members == 1 else (members, *p.shape) for p in _in_order(outline)]
     optimizer = _optimizer_of(groups["optimizer"], shapes, str(params.get("optimizer", "adamw")))
     generator = torch.Generator("cpu").manual_seed(seed)
-    one = build_with_categories(net, sum(standardise.n_features), categories, generator)
+    one = build_with_categories(net, view.n_inputs, categories, generator, counts)
     return _Kept(
         params=params,
         net=net,
         scorer=one if members == 1 else Stack.of_weights(one, groups["net"]),
-        standardise=standardise,
+        view=view,
         categories=categories,
         weights=groups["net"],
         optimizer=optimizer,
@@ -280,7 +281,7 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
         seed=seed,
         partial_fits=take(fitted, "partial_fits", int, least=0),
         threshold=take({"threshold": None} | fitted, "threshold", float | None),
-        table=check_table(content.get("table"), standardise.n_features),
+        table=check_table(content.get("table"), view.n_features),
         calibration=Calibration.from_json(content.get("calibration")),
     )
 
@@ -324,22 +325,6 @@ def _outline(net: Net, n_features: int, categories: list[tuple[int, int]], count
 def _in_order(scorer: Scorer) -> list[Tensor]:
     """Return the parameters of one net as its optimiser counts them: see `Plan.make_optimizer`."""
     return sorted(scorer.parameters(), key=lambda p: p.ndim <= 1)
-
-
-def _standardizer(means: dict[str, Tensor], scales: dict[str, Tensor]) -> Standardizer:
-    parts = [str(i) for i in range(len(means))]
-    right = len(parts) in (1, 2) and set(means) == set(scales) == set(parts)
-    need(right, "means and scales of the features are missing, or too many.")
-    for part in parts:
-        mean, scale = means[part], scales[part]
-        right = mean.dtype == scale.dtype == torch.float64 and mean.ndim == 1 and mean.shape == scale.shape
-        need(right, "means and scales of the features need one float64 a feature.")
-        need(
-            bool(mean.isfinite().all() and (scale > 0).all()),
-            "means of features must be finite, and scales above 0.",
-        )
-    need(len(means["0"]) > 0, "objects have no features.")
-    return Standardizer(*(tuple(group[part].numpy() for part in parts) for group in (means, scales)))
 
 
 def _categories(given: list[list[int]] | None, n_features: int) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ from entourage.estimators.setup import (
     prepare,
     resident_of,
     scoring_precision,
-    standardizer_of,
+    view_of,
 )
 from entourage.nets import Net, Scorer
 from entourage.nets.ensemble import Stack
@@ -42,7 +42,7 @@ from entourage.training.device import autocast, find_device
 from entourage.training.held_out import HeldOutEvaluation, score_not_chosen_by
 from entourage.training.loop import Outcome, train
 from entourage.training.progress import progress_bar
-from entourage.training.standardizer import Standardizer
+from entourage.training.view import View
 
 __all__ = ["NetEstimator"]
 
@@ -77,7 +77,8 @@ class NetEstimator(SetPredictor):
         validation: float = 0.1,
         evaluate_every: int | None = None,
         patience: int | None = 20,
-        standardize: bool = True,
+        standardize: bool | str = True,
+        relative: bool | str | Sequence[str | int] = False,
         members: int = 1,
         budget: float = 300.0,
         categories: Sequence[tuple[int, int]] | None = None,
@@ -110,6 +111,7 @@ class NetEstimator(SetPredictor):
         self.evaluate_every = evaluate_every
         self.patience = patience
         self.standardize = standardize
+        self.relative = relative
         self.members = members
         self.budget = budget
         self.categories = categories
@@ -189,7 +191,7 @@ class NetEstimator(SetPredictor):
         self.keep(
             start.net,
             start.scorer,
-            start.standardise,
+            start.view,
             start.categories,
             outcome,
             seed=start.plan.seed,
@@ -227,22 +229,20 @@ class NetEstimator(SetPredictor):
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
-            categories, net, standardise = self.categories_, self.net_, self.standardizer_
+            categories, net, view = self.categories_, self.net_, self.view_
             seed, count = self.seed_, self.n_partial_fits_
             state = self.optimizer_state_ if self.optimizer_kind_ == self.optimizer else None
             scorer = copy.deepcopy(self.scorer_)  # a pass that fails leaves the model as it was
         else:
             seed, count, state = draw_seed(self.random_state), 0, None
             categories = categories_of(self, sets)
-            standardise = standardizer_of(
-                self, sets, weights, categories, ignore_constant=False
-            )  # more may come
+            view = view_of(self, sets, weights, categories, ignore_constant=False)  # more may come
             if isinstance(self.net, str):
                 raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
             net = self._find_net(sets, weights, seed)
-            scorer = build_scorer(self, net, standardise, categories, seed)
+            scorer = build_scorer(self, net, view, categories, seed)
         device = find_device(self.device)
-        resident = resident_of(self, standardise(self.task.in_single_precision(sets)), device, weights)
+        resident = resident_of(self, view(self.task.in_single_precision(sets)), device, weights)
         outcome = train(
             scorer.to(device),
             self.task.find_loss(self.loss),
@@ -260,7 +260,7 @@ class NetEstimator(SetPredictor):
             ]
             outcome.steps += earlier
         first = not hasattr(self, "scorer_")
-        self.keep(net, scorer, standardise, categories, outcome, seed=seed, partial_fits=count + 1)
+        self.keep(net, scorer, view, categories, outcome, seed=seed, partial_fits=count + 1)
         if first:
             self._learnt_from(sets)
         return self
@@ -299,7 +299,7 @@ class NetEstimator(SetPredictor):
         self,
         net: Net,
         scorer: Scorer,
-        standardise: Standardizer,
+        view: View,
         categories: Categories,
         outcome: Outcome,
         *,
@@ -310,17 +310,17 @@ class NetEstimator(SetPredictor):
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
         self.net_ = clone(net)  # what scorer_ was built from
-        self.seed_, self.n_partial_fits_, self.standardizer_ = seed, partial_fits, standardise
+        self.seed_, self.n_partial_fits_, self.view_ = seed, partial_fits, view
         self.optimizer_state_ = {k: v.detach().cpu() for k, v in outcome.optimizer.items()}
         self.optimizer_kind_ = self.optimizer
-        self.n_features_in_, self.n_situation_features_in_ = standardise.n_features
+        self.n_features_in_, self.n_situation_features_in_ = view.n_features
         self.categories_ = categories
         self.calibration_ = None  # that of other weights would be wrong
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.held_out_score_ = score_not_chosen_by(outcome.history)
         self.n_steps_ = outcome.steps
-        self.interrupted_ = outcome.interrupted
+        self.interrupted_, self.out_of_time_ = outcome.interrupted, outcome.out_of_time
 
     # --- predicting -----------------------------------------------------------------------------
 
@@ -331,9 +331,9 @@ class NetEstimator(SetPredictor):
         device = find_device(self.device)
         warn_of_large_sets(self.net_, scorer.to(device), sets, device)
         if sets.on_disk:
-            data = Resident(self.standardizer_.situations(sets), device, on_batch=self.standardizer_.on_batch)
+            data = Resident(self.view_.situations(sets), device, on_batch=self.view_.on_batch)
         else:
-            data = Resident(self.standardizer_(sets), device)
+            data = Resident(self.view_(sets), device)
         narrow = autocast(device, scoring_precision(self.precision, device))
         with progress_bar("scoring", len(sets), self.verbose) as show, narrow:
             return predict_packed(scorer.to(device), data, show).cpu().numpy()

@@ -69,9 +69,14 @@ class Ranker(CalibratedRanker, NetEstimator):
         quickly.
     patience : int, optional
         Early stopping: stop after so many evaluations without a better score.
-    standardize : bool
-        Whether features are brought to mean 0 and variance 1, by the training data. A feature that doesn't vary in
-        them is left out, either way: its effect is not identified.
+    standardize : bool or {"moments", "quantiles", "piecewise"}
+        How numbers are brought to a common scale, by the training data. True: mean 0 and variance 1, after a column
+        with heavy tails, outliers or skew is mapped to a normal shape by its quantiles. "moments": without that map.
+        "quantiles": with every number mapped. "piecewise": with every number also encoded piecewise-linearly between
+        its quantiles. A feature that doesn't vary is left out, always: its effect is not identified.
+    relative : bool, "all", or list of columns or places
+        Which numbers the net also sees relative to their set: centred, as z-score, as rank, and as the gaps to the
+        largest and the smallest (:mod:`entourage.data.relative`). True or "all": every number.
     members : int
         How many nets to train, at once, for an ensemble: their scores are averaged, and their disagreement measures
         uncertainty (``predict_scores(X, return_std=True)``, `predict_pairs`).

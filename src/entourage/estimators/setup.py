@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from entourage.data.relative import Relative, find_places
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_number
 from entourage.estimators.large_sets import warn_of_large_sets
@@ -24,7 +25,7 @@ from entourage.training.checkpoint import checkpoint_file, read_seed
 from entourage.training.device import find_device
 from entourage.training.held_out import HeldOutEvaluation
 from entourage.training.plan import Plan
-from entourage.training.standardizer import Standardizer
+from entourage.training.view import View
 
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
@@ -42,7 +43,7 @@ __all__ = [
     "prepare",
     "resident_of",
     "scoring_precision",
-    "standardizer_of",
+    "view_of",
 ]
 
 COMPILE_FROM = 80_000  # steps; on an H200 compiling takes 16 s at first and saves 0.2 ms of a step of FATE
@@ -57,7 +58,7 @@ class Start:
     sets: Sets
     weights: NDArray[Any] | None
     categories: Categories
-    standardise: Standardizer
+    view: View
     net: Net
     scorer: Scorer
     data: Resident
@@ -71,18 +72,18 @@ def prepare(
 ) -> Start:
     """Lay out what training needs, for checked sets."""
     categories = categories_of(model, sets)
-    standardise = standardizer_of(model, sets, weights, categories)
-    scorer = build_scorer(model, net, standardise, categories, seed)
+    view = view_of(model, sets, weights, categories)
+    scorer = build_scorer(model, net, view, categories, seed)
     task = model.task
     training, held_out = hold_out(task, sets, model.validation, seed)
     device = find_device(model.device)
     own = None if weights is None else weights[training]
     learnt = task.in_single_precision(sets)
     if sets.on_disk:
-        situated = standardise.situations(learnt)
-        data = resident_of(model, situated, device, own, only=training, on_batch=standardise.on_batch)
+        situated = view.situations(learnt)
+        data = resident_of(model, situated, device, own, only=training, on_batch=view.on_batch)
     else:
-        data = resident_of(model, standardise(learnt[training]), device, own)
+        data = resident_of(model, view(learnt[training]), device, own)
     plan = plan_of(model, data, seed, scorer)
     if model.subset_size is None:
         warn_of_large_sets(net, scorer.to(device), sets, device, plan.steps, stacklevel=5)
@@ -92,7 +93,7 @@ def prepare(
         evaluation = evaluation_on(
             sets[held_out],
             task,
-            standardise,
+            view,
             device,
             scoring_precision(model.precision, device),
             weights=None if weights is None else weights[held_out],
@@ -102,7 +103,7 @@ def prepare(
         sets=sets,
         weights=weights,
         categories=categories,
-        standardise=standardise,
+        view=view,
         net=net,
         scorer=scorer,
         data=data,
@@ -144,31 +145,39 @@ def categories_of(model: "NetEstimator", sets: Sets) -> Categories:
     return found
 
 
-def standardizer_of(
+def view_of(
     model: "NetEstimator",
     sets: Sets,
     weights: NDArray[np.float64] | None,
     categories: Categories,
     *,
     ignore_constant: bool = True,
-) -> Standardizer:
-    """Learn means and scales of the features; codes stay as they are."""
-    places = [place for place, _ in categories]
-    return Standardizer.fit(
-        sets, model.standardize, leave=places, weights=weights, ignore_constant=ignore_constant
+) -> View:
+    """Learn what the net sees of the features; codes stay as they are."""
+    codes = [place for place, _ in categories]
+    places = find_places(model.relative, sets, codes)
+    if places is not None and sets.on_disk and model.subset_size is not None:
+        raise ParameterError(
+            "relative needs whole sets, and subset_size takes parts of sets on disk. Leave one of them out."
+        )
+    return View.fit(
+        sets,
+        model.standardize,
+        categories,
+        relative=None if places is None else Relative(places),
+        weights=weights,
+        ignore_constant=ignore_constant,
     )
 
 
-def build_scorer(
-    model: "NetEstimator", net: Net, standardise: Standardizer, categories: Categories, seed: int
-) -> Scorer:
+def build_scorer(model: "NetEstimator", net: Net, view: View, categories: Categories, seed: int) -> Scorer:
     """Build the net, or a stack of them for an ensemble."""
     check_number("members", model.members, least=1, whole=True)
     pairs = [(place, levels) for place, levels in categories]  # JSON has lists for tuples
     seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=model.members - 1)]
     scorers = [
         build_with_categories(
-            net, sum(standardise.n_features), pairs, torch.Generator().manual_seed(int(own))
+            net, view.n_inputs, pairs, torch.Generator().manual_seed(int(own)), view.level_counts
         )
         for own in seeds
     ]
@@ -275,6 +284,7 @@ def fingerprint_of(model: "NetEstimator", start: Start) -> str:
         loss_identity(model.task.find_loss(model.loss)),
         model.validation,
         model.standardize,
+        start.view.relative,
         start.categories,
         model.members,
         model.subset_size,

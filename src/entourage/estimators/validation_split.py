@@ -10,7 +10,7 @@ from entourage.data.sets import Sets
 from entourage.tasks import Task, metric_of_sets
 from entourage.training.batches import Resident
 from entourage.training.held_out import HeldOutEvaluation
-from entourage.training.standardizer import Standardizer
+from entourage.training.view import View
 
 __all__ = ["FEWEST_TO_HOLD_OUT", "evaluation_on", "hold_out"]
 
@@ -34,7 +34,7 @@ def hold_out(
 def evaluation_on(
     held_out: Sets,
     task: Task,
-    standardise: Standardizer,
+    view: View,
     device: torch.device,
     precision: str,
     *,
@@ -46,6 +46,4 @@ def evaluation_on(
     def values(scores: NDArray[Any]) -> NDArray[np.float64]:
         return metric_of_sets(task.criterion, held_out, scores)
 
-    return HeldOutEvaluation(
-        Resident(standardise(held_out), device), values, precision, weights=weights, seed=seed
-    )
+    return HeldOutEvaluation(Resident(view(held_out), device), values, precision, weights=weights, seed=seed)

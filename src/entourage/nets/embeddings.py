@@ -4,13 +4,16 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from entourage.data.shapes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
 
 __all__ = ["build_with_categories", "vector_size"]
+
+RARE = 5.0  # a level seen so often has half its vector
+START = 0.05  # the size of initial vectors: at first a level counts hardly more than one never seen
 
 
 def vector_size(levels: int) -> int:
@@ -19,7 +22,11 @@ def vector_size(levels: int) -> int:
 
 
 def build_with_categories(
-    net: Net, n_features: int, categories: Sequence[tuple[int, int]], generator: torch.Generator
+    net: Net,
+    n_features: int,
+    categories: Sequence[tuple[int, int]],
+    generator: torch.Generator,
+    counts: Sequence[Sequence[int]] = (),
 ) -> Scorer:
     """Build a net for objects some of whose features are codes of levels.
 
@@ -30,6 +37,8 @@ def build_with_categories(
     categories : for each such feature its place and the number of its levels; a code is 1 to that number, and 0
         (or anything else) is a level that was never seen, whose vector is 0
     generator : draws the initial weights
+    counts : for each category, how often each level was seen: the vector of a level seen n times is shrunk by
+        n / (n + 5) towards that of a level never seen. Without counts none is shrunk
 
     Examples
     --------
@@ -45,7 +54,7 @@ def build_with_categories(
         check_number("the levels of a category", levels, least=1, whole=True)
     wider = sum(vector_size(levels) for _, levels in categories)
     inner = net.build(n_features - len(categories) + wider, generator)
-    return _WithCategories(inner, n_features, categories, generator)
+    return _WithCategories(inner, n_features, categories, generator, counts)
 
 
 class _WithCategories(Scorer):
@@ -55,6 +64,7 @@ class _WithCategories(Scorer):
         n_features: int,
         categories: Sequence[tuple[int, int]],
         generator: torch.Generator,
+        counts: Sequence[Sequence[int]],
     ) -> None:
         super().__init__()
         self.scorer = scorer
@@ -64,18 +74,30 @@ class _WithCategories(Scorer):
         taken = set(self.places)
         self.numbers = [i for i in range(n_features) if i not in taken]
         self.vectors = nn.ParameterList(
-            torch.randn(levels, vector_size(levels), generator=generator) for levels in self.levels
+            START * torch.randn(levels, vector_size(levels), generator=generator) for levels in self.levels
         )
+        often = [torch.tensor(seen, dtype=torch.float32, device="cpu").unsqueeze(-1) for seen in counts]
+        # no buffers: they follow from the data and are the same for all members of a stack
+        self._shrinkage = {torch.device("cpu"): [n / (n + RARE) for n in often]}
+
+    def _shrunk(self, i: int) -> Tensor:
+        """Return the vectors of a category, those of rare levels shrunk, (levels, v)."""
+        vectors: Tensor = self.vectors[i]
+        here = self._shrinkage.get(vectors.device)
+        if here is None:
+            here = [share.to(vectors.device) for share in self._shrinkage[torch.device("cpu")]]
+            self._shrinkage[vectors.device] = here
+        return vectors * here[i] if here else vectors
 
     def in_one_piece(self, n: int, m: int) -> bool:
         return self.scorer.in_one_piece(n, m)
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         parts = [objects[..., self.numbers]]
-        for place, levels, vectors in zip(self.places, self.levels, self.vectors, strict=True):
+        for i, (place, levels) in enumerate(zip(self.places, self.levels, strict=True)):
             code = objects[..., place].round().long()
             seen = (code >= 1) & (code <= levels)
-            found = vectors[(code - 1).clamp(0, levels - 1)]  # (n, m, v)
+            found = self._shrunk(i)[(code - 1).clamp(0, levels - 1)]  # (n, m, v)
             parts.append(torch.where(seen.unsqueeze(-1), found, 0.0))
         scores: Scores = self.scorer(torch.cat(parts, dim=-1), mask)
         return scores

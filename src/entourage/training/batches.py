@@ -48,7 +48,7 @@ class Resident:
     device : where batches are wanted
     weights : one a set, optional
     only : which sets, where their features are on disk
-    on_batch : standardises a batch, where their features are on disk
+    on_batch : what a net sees of a batch and its mask, where their features are on disk
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Resident:
         weights: NDArray[Any] | None = None,
         *,
         only: NDArray[np.int64] | None = None,
-        on_batch: Callable[[Tensor], Tensor] | None = None,
+        on_batch: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         self.device = device
         self.on_batch = on_batch
@@ -112,7 +112,7 @@ class Resident:
     def _gather(self, rows: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """Take packed objects and their targets; 0 and NaN in the padding."""
         objects = self.objects[rows]
-        objects = (objects if self.on_batch is None else self.on_batch(objects)) * mask.unsqueeze(-1)
+        objects = (objects if self.on_batch is None else self.on_batch(objects, mask)) * mask.unsqueeze(-1)
         return objects, None if self.targets is None else torch.where(mask, self.targets[rows], torch.nan)
 
     def _complete(
@@ -167,7 +167,7 @@ class SubsetResident(Resident):
         subset_sizes: tuple[int, int],
         per_set: int = 1,
         only: NDArray[np.int64] | None = None,
-        on_batch: Callable[[Tensor], Tensor] | None = None,
+        on_batch: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__(sets, device, weights, only=only, on_batch=on_batch)
         if self.uniform_size is not None:

@@ -18,6 +18,7 @@ from entourage.nets import Scorer
 from entourage.tasks.losses import Loss
 from entourage.training import checkpoint as checkpoints
 from entourage.training.batches import Batch, Resident
+from entourage.training.deadline import time_is_up
 from entourage.training.plan import Plan
 from entourage.training.progress import History, training_bar
 from entourage.training.update import Update
@@ -37,6 +38,7 @@ class Outcome:
     best_score: float | None
     steps: int
     interrupted: bool
+    out_of_time: bool = False  # whether a time limit ended it
 
 
 def train(
@@ -121,6 +123,7 @@ class Run:
         self.update = Update(scorer, loss, data, plan, widen)
         self.history = History()
         self.step = 0
+        self.out_of_time = False  # see entourage.training.deadline
         self.recent: list[Tensor] = []  # losses since the last check
         self.loss_sum = torch.zeros(self.update.members, dtype=torch.float64)  # since the last evaluation
         self.loss_count = 0
@@ -133,7 +136,8 @@ class Run:
             epoch, begin = divmod(self.step, length)
             for chosen in self.batches(epoch)[begin:]:
                 self.one_step(chosen)
-                last = self.step == plan.steps
+                self.out_of_time = self.step < plan.steps and time_is_up()
+                last = self.step == plan.steps or self.out_of_time
                 if last or plan.evaluates_after(self.step):
                     self.check_losses()
                     if last and not self.update.scores_are_finite(self.data.batch(chosen)):
@@ -209,4 +213,5 @@ class Run:
             best_score=self.history.best_score,
             steps=self.step,
             interrupted=interrupted,
+            out_of_time=self.out_of_time,
         )

@@ -182,4 +182,5 @@ class _RunTogether(Run):
             best_score=history.best_score,
             steps=self.steps[i],
             interrupted=interrupted,
+            out_of_time=self.out_of_time,
         )

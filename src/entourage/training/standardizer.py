@@ -1,19 +1,18 @@
 """Features standardised to mean 0 and variance 1 on the training data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
-from entourage.data.sets import Sets
 
 __all__ = ["Standardizer"]
 
+Floats: TypeAlias = NDArray[np.float64]
+
 ROUNDING = 1e-14  # of the largest value: what varies by less doesn't vary
+RAREST = 0.2  # of its range: the smallest scale of a column of two values, such as a rare level of a category
 
 
 @dataclass(frozen=True)
@@ -22,48 +21,52 @@ class Standardizer:
 
     All in double precision, from the values as they came: differences of a minute in a column of Unix times are not
     lost to rounding. A feature that doesn't vary in the training data has an infinite scale: it becomes 0 whatever
-    its value is later, since its effect is not identified.
+    its value is later, since its effect is not identified. A column of two values of which one is rare, such as an
+    indicator of a rare level, is scaled by a fifth of its range at least: else the rare value would be huge.
 
     Examples
     --------
-    >>> sets = Sets.of(np.array([[[1.0, 5.0], [3.0, 5.0]]]))
-    >>> standardise = Standardizer.fit(sets)
-    >>> standardise(sets).objects.tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
-    >>> standardise(Sets.of(np.array([[[1.0, 9.0]]]))).objects.tolist()
-    [[-1.0, 0.0]]
+    >>> objects = np.array([[1.0, 5.0], [3.0, 5.0]])
+    >>> standardise = Standardizer.fit(lambda: iter([objects]))
+    >>> standardise(objects, 0).tolist(), standardise(np.array([[1.0, 9.0]]), 0).tolist()
+    ([[-1.0, 0.0], [1.0, 0.0]], [[-1.0, 0.0]])
     """
 
-    means: tuple[NDArray[np.float64], ...]
-    scales: tuple[NDArray[np.float64], ...]
+    means: tuple[Floats, ...]
+    scales: tuple[Floats, ...]
 
     @classmethod
     def fit(
         cls,
-        sets: Sets,
+        objects: Callable[[], Iterator[NDArray[Any]]],
+        situation: NDArray[Any] | None = None,
         enabled: bool = True,
         leave: Sequence[int] = (),
         *,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
+        sizes: NDArray[np.int64] | None = None,
         ignore_constant: bool = True,
     ) -> Self:
         """Learn means and scales.
 
         Parameters
         ----------
-        sets : what to learn from
+        objects : iterates over the features of all objects, some rows at a time; called for each pass
+        situation : features of the situations, (sets, features)
         enabled : if not, features stay as they are, but for constant ones
         leave : the places of features that stay as they are: codes
-        weights : one a set
+        weights, sizes : one a set; without sizes every set has one object
         ignore_constant : whether features that don't vary become 0; otherwise their scale is 1, for models that
             will learn from more sets
         """
-        of_objects = None if weights is None else np.repeat(weights, sets.sizes)
-        parts = [(sets.objects, of_objects)]
-        parts += [] if sets.situation is None else [(sets.situation, weights)]
+        of_objects = weights if weights is None or sizes is None else np.repeat(weights, sizes)
+        parts = [(objects, of_objects)]
+        if situation is not None:
+            shared = situation
+            parts.append((lambda: iter([shared]), weights))
         means, scales = [], []
-        for values, own in parts:
-            mean, spread, varies = _moments(values, own)
+        for pieces, own in parts:
+            mean, spread, varies = _moments(pieces, own)
             means.append(mean if enabled else np.zeros_like(mean))
             constant = np.inf if ignore_constant else 1.0
             scales.append(np.where(varies, spread if enabled else 1.0, constant))
@@ -71,54 +74,40 @@ class Standardizer:
             means[0][place], scales[0][place] = 0.0, 1.0
         return cls(tuple(means), tuple(scales))
 
-    def __call__(self, sets: Sets) -> Sets:
-        """Return the same sets with standardised float32 features."""
-        situation = None if sets.situation is None else self._apply(sets.situation, 1)
-        return sets.with_features(self._apply(sets.objects, 0), situation)
-
-    def _apply(self, values: NDArray[Any], part: int) -> NDArray[np.float32]:
+    def __call__(self, values: NDArray[Any], part: int) -> NDArray[np.float32]:
+        """Return standardised float32 features, of objects (part 0) or of situations (part 1)."""
         with np.errstate(over="ignore"):  # beyond float32: infinite, and refused once it is scored
             return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
 
-    def situations(self, sets: Sets) -> Sets:
-        """Return the same sets with standardised situations, their objects as they are."""
-        situation = None if sets.situation is None else self._apply(sets.situation, 1)
-        return sets.with_features(sets.objects, situation)
-
-    def on_batch(self, objects: Tensor) -> Tensor:
-        """Standardise gathered objects, for sets whose features stay on disk."""
-        means, scales = (torch.from_numpy(values[0]) for values in (self.means, self.scales))
-        return ((objects.double() - means) / scales).float()
-
-    @property
-    def n_features(self) -> tuple[int, int]:
-        """How many features objects have, and how many situations have."""
-        return len(self.means[0]), len(self.means[1]) if len(self.means) > 1 else 0
-
 
 def _moments(
-    values: NDArray[Any], weights: NDArray[np.float64] | None, rows: int = 1 << 18
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return mean, standard deviation and whether it varies, of each column; two passes in bounded memory."""
-    pieces = [slice(start, start + rows) for start in range(0, len(values), rows)]
-    lowest = np.min([values[piece].min(0) for piece in pieces], axis=0).astype(np.float64)
-    highest = np.max([values[piece].max(0) for piece in pieces], axis=0).astype(np.float64)
+    pieces: Callable[[], Iterator[NDArray[Any]]], weights: Floats | None
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return mean, standard deviation and whether it varies, of each column; three passes in bounded memory."""
+    ends = [(values.min(0), values.max(0), len(values)) for values in pieces()]
+    lowest = np.min([low for low, _, _ in ends], axis=0).astype(np.float64)
+    highest = np.max([high for _, high, _ in ends], axis=0).astype(np.float64)
+    rows = sum(count for _, _, count in ends)
     middle, unit = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = unit > 0
     unit = np.where(varies, unit, 1.0)
-    total = float(len(values)) if weights is None else float(weights.sum())
+    total = float(rows) if weights is None else float(weights.sum())
+    two_valued = np.ones(len(unit), dtype=bool)
 
-    def mean_of(power: int, centre: Any) -> NDArray[np.float64]:
-        found = np.zeros(values.shape[1])
-        for piece in pieces:
-            scaled = (
-                values[piece].astype(np.float64) - middle
-            ) / unit - centre  # in [-2, 2]: no square overflows
-            found += (scaled**power).sum(0) if weights is None else weights[piece] @ scaled**power
+    def mean_of(power: int, centre: Any) -> Floats:
+        found, at = np.zeros(len(unit)), 0
+        for values in pieces():
+            scaled = (values.astype(np.float64) - middle) / unit - centre  # in [-2, 2]: no square overflows
+            own = None if weights is None else weights[at : at + len(values)]
+            found += (scaled**power).sum(0) if own is None else own @ scaled**power
+            at += len(values)
+            if power == 1:
+                np.logical_and(two_valued, (np.abs(scaled) == 1.0).all(0), out=two_valued)
         return found / total
 
     mean = mean_of(1, 0.0)
     spread = np.sqrt(mean_of(2, mean))
     largest = np.maximum(np.abs(lowest), np.abs(highest))
     varies &= unit * spread > ROUNDING * largest  # of a constant; with weights, what varies may weigh nothing
+    spread = np.where(two_valued, np.maximum(spread, 2 * RAREST), spread)  # units are half a range
     return middle + unit * mean, unit * np.where(varies, spread, 1.0), varies
