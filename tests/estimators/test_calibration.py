@@ -119,6 +119,8 @@ def test_unranked_and_tied_objects_and_sets_of_one_count_as_documented():
         found.place_thresholds, fewer.place_thresholds, atol=1e-2
     )  # the spread differs
     assert found.temperature == pytest.approx(fewer.temperature, rel=0.05)
+    minus = Calibration.fit(Ranking(), sets.with_targets(np.where(np.isnan(targets), -1, targets)), scores)
+    assert minus == found  # -1 says the same as NaN
     tied = sets.with_targets(np.where(sets.targets < 2, 0.0, sets.targets))
     tails = Calibration.fit(Ranking(), tied, scores)._place_conformity(tied, scores)
     assert not np.isnan(tails).any()

@@ -81,7 +81,7 @@ class Calibration:
         *,
         most_work: float = MOST_WORK,
     ) -> Self:
-        """Learn from sets that were not trained on, with targets that the task has checked.
+        """Learn from sets that were not trained on.
 
         Parameters
         ----------
@@ -98,6 +98,7 @@ class Calibration:
             raise ParameterError(
                 f"One score for each of {len(sets.objects)} objects is needed; got {len(scores)}."
             )
+        sets = task.check(sets)
         own = np.ones(len(sets)) if weights is None else np.asarray(weights, dtype=np.float64)
         if isinstance(task, Choice):
             used = np.flatnonzero(task.informative(sets) & (own > 0))
