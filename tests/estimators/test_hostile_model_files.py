@@ -188,6 +188,9 @@ def test_what_is_saved_comes_back_whole(honest, name, tmp_path):
         ("table", []),
         ("table", {"set_id": "a", "target": None, "target_kind": "rank", "columns": [{"name": "x"}]}),
         ("table", {"set_id": "a", "target": None, "target_kind": "rank", "columns": []}),
+        ("calibration", []),
+        ("calibration", {"temperature": -1.0, "choice_thresholds": [], "place_thresholds": [], "n_sets": 9}),
+        ("calibration", {"temperature": 1.0, "choice_thresholds": [], "place_thresholds": [0.5] * 10**6, "n_sets": 9}),
         ("versions", None),
         ("versions", {"torch": 2}),
     ],
@@ -278,7 +281,7 @@ def test_so_are_those_of_other_models(honest, name, place, value, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_key_that_is_needed_is_missed(honest, name, tmp_path):
     content, tensors, _ = honest[name]
-    optional = {"table", "view", "fitted.threshold", "fitted.categories", "fitted.table_"}
+    optional = {"table", "view", "calibration", "fitted.threshold", "fitted.categories", "fitted.table_"}
     places = [*content, *(f"fitted.{key}" for key in content["fitted"])]
     places += [f"net.{key}" for key in content.get("net", {})]
     for place in set(places) - optional:

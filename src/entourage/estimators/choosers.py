@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from entourage.data.sets import Sets
 from entourage.errors import check_number
-from entourage.estimators.base import OneChoicePredictor, SubsetPredictor
+from entourage.estimators.base import SubsetPredictor
 from entourage.estimators.net_estimator import NetEstimator
+from entourage.estimators.probabilities import CalibratedChooser
 from entourage.estimators.setup import Start
 from entourage.nets import Net
 from entourage.tasks import Choice
@@ -20,7 +21,7 @@ from entourage.training.loop import Outcome
 __all__ = ["DiscreteChooser", "SubsetChooser"]
 
 
-class DiscreteChooser(OneChoicePredictor, NetEstimator):
+class DiscreteChooser(CalibratedChooser, NetEstimator):
     """Discrete choice: one object of a set, by a softmax over context-dependent utilities.
 
     ``y`` holds the place of the chosen object in each set, or rows of 0 and 1. In `Sets` targets are always ranks: 0
@@ -126,6 +127,12 @@ class DiscreteChooser(OneChoicePredictor, NetEstimator):
     def task(self) -> Choice:
         """What a target means."""
         return Choice(outside=self.outside)
+
+    def finish(self, start: Start, outcome: Outcome) -> Self:
+        """Keep the results of training, and calibrate on the held-out sets."""
+        super().finish(start, outcome)
+        self._calibrate_in_fit(start.sets, start.held_out, start.weights)
+        return self
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return what a table of predictions has a column for, packed, from packed scores.

@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from entourage.data.columns import Column
 from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
+from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
 from entourage.estimators.view_file import describe_view, view_from
 from entourage.nets import NETS, Net, Scorer
@@ -129,6 +130,7 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
         "params": params,
         "net": {"name": names[type(net)], "params": net.get_params()},
         "table": model.table_,
+        "calibration": None if model.calibration_ is None else model.calibration_.to_json(),
         "fitted": {
             "seed": model.seed_,
             "partial_fits": model.n_partial_fits_,
@@ -231,6 +233,7 @@ def net_estimator_from(
     )
     model.table_ = kept.table
     model.position_effects_ = kept.position_effects
+    model.calibration_ = kept.calibration
     if kept.threshold is not None and hasattr(model, "threshold"):
         model.threshold_ = kept.threshold
     return model
@@ -256,6 +259,7 @@ class _Kept:
     threshold: float | None
     table: dict[str, Any] | None
     position_effects: dict[Any, float] | None
+    calibration: Calibration | None
 
 
 def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
@@ -302,6 +306,7 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
         threshold=take({"threshold": None} | fitted, "threshold", float | None),
         table=check_table(content.get("table"), view.n_features),
         position_effects=_position_effects(fitted),
+        calibration=Calibration.from_json(content.get("calibration")),
     )
 
 

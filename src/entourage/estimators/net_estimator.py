@@ -15,6 +15,7 @@ from entourage.data.encoder import TableColumns
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.calibration import Calibration
 from entourage.estimators.inputs import encoder_of, given_sets
 from entourage.estimators.large_sets import warn_of_large_sets
 from entourage.estimators.model_file import members_of, net_estimator_from, save_net_estimator
@@ -53,6 +54,7 @@ class NetEstimator(SetPredictor):
     learns_position = True
     position_effects_: dict[Any, float] | None = None
     tried_: list[Any]
+    calibration_: Calibration | None = None
 
     def __init__(
         self,
@@ -324,6 +326,7 @@ class NetEstimator(SetPredictor):
         self.optimizer_kind_ = self.optimizer
         self.n_features_in_, self.n_situation_features_in_ = view.n_features
         self.categories_ = categories
+        self.calibration_ = None  # that of other weights would be wrong
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.held_out_score_ = score_not_chosen_by(outcome.history)
