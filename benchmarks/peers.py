@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks.passes import LENGTHS
-from benchmarks.real import parts
+from benchmarks.tuned import parts
 from entourage import FATE, ContextFree, Ranker, SetAttention, __version__
 from entourage.baselines import MODELS
 from entourage.data import make_hypervolume, make_medoid
