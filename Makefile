@@ -17,6 +17,7 @@ long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.context_test
 	$(BIN)/python -m benchmarks.calibration.verdict
 	$(BIN)/python -m benchmarks.calibration.effects
+	$(BIN)/python -m benchmarks.calibration.probabilities
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .

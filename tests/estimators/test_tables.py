@@ -31,7 +31,7 @@ def test_predictions_joined_row_by_row_are_those_of_the_sets(model, tmp_path):
     again = load(tmp_path / "m.entourage")
     table = long_table(seed=1)
     predicted = predict_table(again, table)
-    assert predicted.column_names == [*table.column_names, "score", "rank"]
+    assert predicted.column_names == [*table.column_names, "probability", "score", "rank"]
     assert predicted.select(table.column_names).equals(table), "rows in the order they came, columns kept"
     rows = predicted.to_pylist()
     for race in set(table["race"].to_pylist()):

@@ -37,12 +37,12 @@ def predict(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add the columns score (larger is better) and rank (0 is best) to a table, rows in the order they came.
+    """Add the columns probability, score (larger is better) and rank (0 is best) to a table, in the order of its rows.
 
-    A model of choices adds probability as well; one of choices of some adds chosen (1 or 0) instead of rank. With an
-    outside option ([bold]fit --outside[/bold]), choosing nothing takes part in the ranking: where it is the most
-    probable, no row of the set has rank 0. Its probability is in probability_of_nothing, the same for all rows of a
-    set.
+    Probability is that of the first place, or of being chosen; a ranker has it where sets were held out when it was
+    fitted. A model of choices of some adds chosen (1 or 0) instead of rank. With an outside option
+    ([bold]fit --outside[/bold]), choosing nothing takes part in the ranking: where it is the most probable, no row of
+    the set has rank 0. Its probability is in probability_of_nothing, the same for all rows of a set.
 
     From Parquet to Parquet, where the rows of a set are contiguous, the table is read in parts; other tables are read
     whole.

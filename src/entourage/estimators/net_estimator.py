@@ -15,6 +15,7 @@ from entourage.data.encoder import TableColumns
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.calibration import Calibration
 from entourage.estimators.inputs import encoder_of, given_sets
 from entourage.estimators.large_sets import warn_of_large_sets
 from entourage.estimators.model_file import members_of, net_estimator_from, save_net_estimator
@@ -50,7 +51,10 @@ class NetEstimator(SetPredictor):
     """What all estimators of a net share; they differ by their task. See :class:`entourage.Ranker`."""
 
     level_codes = True
+    learns_position = True
+    position_effects_: dict[Any, float] | None = None
     tried_: list[Any]
+    calibration_: Calibration | None = None
 
     def __init__(
         self,
@@ -154,6 +158,10 @@ class NetEstimator(SetPredictor):
             Of a frame: which columns are features (by default all without another role), or which are not.
         missing : list of str
             Of a frame: texts that stand for a missing value, such as "---".
+        position : str, or array of shape (n, m) or list of rows, optional
+            Where each object was shown, on a screen or in a list: whole numbers or text. Of a frame: a column, which
+            is then no feature. Each position has an effect that is added to the utility in training, and left out in
+            predictions, which need no positions; ``position_effects_`` holds them.
         """
         start = self.prepare(X, y, situation, sample_weight, table)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
@@ -186,9 +194,12 @@ class NetEstimator(SetPredictor):
         """Keep the results of training; warn where it was interrupted."""
         if outcome.interrupted and self.on_interrupt == "raise":
             raise KeyboardInterrupt
+        scorer, self.position_effects_ = start.scorer, None
+        if start.positions is not None:
+            scorer, outcome, self.position_effects_ = start.positions.apart(scorer, outcome)
         self.keep(
             start.net,
-            start.scorer,
+            scorer,
             start.view,
             start.categories,
             outcome,
@@ -224,6 +235,8 @@ class NetEstimator(SetPredictor):
         sets, weights, _ = self._check_training_data(
             X, y, situation, sample_weight, table=table, encoder=known
         )
+        if sets.position is not None:
+            raise ParameterError("Positions are learnt by fit alone; leave position out in partial_fit.")
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()
@@ -313,6 +326,7 @@ class NetEstimator(SetPredictor):
         self.optimizer_kind_ = self.optimizer
         self.n_features_in_, self.n_situation_features_in_ = view.n_features
         self.categories_ = categories
+        self.calibration_ = None  # that of other weights would be wrong
         self.history_ = outcome.history
         self.best_score_ = outcome.best_score
         self.held_out_score_ = score_not_chosen_by(outcome.history)

@@ -1,11 +1,16 @@
 """The estimator of rankings."""
 
+from typing import Self
+
 from entourage.estimators.net_estimator import NetEstimator
+from entourage.estimators.probabilities import CalibratedRanker
+from entourage.estimators.setup import Start
+from entourage.training.loop import Outcome
 
 __all__ = ["Ranker"]
 
 
-class Ranker(NetEstimator):
+class Ranker(CalibratedRanker, NetEstimator):
     """Ranks the objects of a set by context-dependent utilities: each depends on the others of the set.
 
     Examples
@@ -115,4 +120,13 @@ class Ranker(NetEstimator):
     n_steps_ : how many steps were trained
     interrupted_ : whether training was interrupted by Ctrl-C
     table_ : what turns tables into sets, where the model was fitted to a table; else None
+    temperature_ : by what scores are divided for probabilities, learnt from the held-out sets or by `calibrate`; None
+        where neither was done
+    calibration_ : the temperature, and the thresholds of place intervals; see :mod:`entourage.estimators.calibration`
     """
+
+    def finish(self, start: Start, outcome: Outcome) -> Self:
+        """Keep the results of training, and calibrate on the held-out sets."""
+        super().finish(start, outcome)
+        self._calibrate_in_fit(start.sets, start.held_out, start.weights)
+        return self

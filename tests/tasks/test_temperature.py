@@ -1,0 +1,89 @@
+"""The temperature: the likelihood of the loss, on data of a known one, and where the data say little."""
+
+import numpy as np
+import pytest
+import torch
+
+from entourage.data.sets import Sets
+from entourage.errors import ParameterError
+from entourage.losses import plackett_luce_loss
+from entourage.tasks.temperature import fit_temperature
+
+RNG = np.random.default_rng(0)
+
+
+def ranked(utilities, rng=None):
+    """Sets of these utilities, ranked by Plackett and Luce; without chance where there is no generator."""
+    noise = 0.0 if rng is None else rng.gumbel(size=utilities.shape)
+    return Sets.from_array(np.zeros((*utilities.shape, 1)), (-utilities - noise).argsort(1).argsort(1))
+
+
+def likelihood(sets, scores, temperature, weights):
+    """The penalised negative log-likelihood, by the loss that nets are trained with."""
+    mask = torch.ones(len(sets), sets.uniform_size, dtype=torch.bool)
+    s, r = (torch.tensor(values.reshape(mask.shape)) for values in (scores / temperature, sets.targets))
+    total = (plackett_luce_loss(s, r, mask).numpy() * weights / weights.mean()).sum()
+    sharpness = np.sqrt(np.average(s.numpy().var(1), weights=weights))
+    return total + np.logaddexp(0, sharpness) + np.logaddexp(0, -sharpness)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_a_known_temperature_is_found(scale):
+    utilities = np.random.default_rng(1).normal(size=(3000, 5))
+    found = fit_temperature(ranked(utilities, np.random.default_rng(2)), scale * utilities.ravel())
+    assert found == pytest.approx(scale, rel=0.05)
+
+
+def test_it_minimises_the_loss_with_ties_unranked_objects_and_weights():
+    ranks = RNG.integers(0, 4, size=(60, 6)).astype(float)
+    ranks[RNG.random(ranks.shape) < 0.2] = np.nan
+    scores = -np.nan_to_num(ranks, nan=2.0) + 2 * RNG.normal(size=ranks.shape)
+    weights = RNG.random(60)
+    sets = Sets.from_array(np.zeros((60, 6, 1)), ranks)
+    best = fit_temperature(sets, scores.ravel(), weights)
+    values = [likelihood(sets, scores.ravel(), best * factor, weights) for factor in (0.99, 1.0, 1.01)]
+    assert values[1] < min(values[0], values[2])
+    assert fit_temperature(sets, scores.ravel(), 7 * weights) == pytest.approx(best, rel=1e-6)
+
+
+def test_a_set_of_weight_zero_is_left_out():
+    utilities = RNG.normal(size=(40, 4))
+    sets, scores = ranked(utilities, RNG), utilities + RNG.normal(size=utilities.shape)
+    weights = np.r_[np.ones(30), np.zeros(10)]
+    fewer = fit_temperature(sets[:30], scores[:30].ravel())
+    assert fit_temperature(sets, scores.ravel(), weights) == pytest.approx(fewer, rel=1e-6)
+
+
+def test_ragged_sets_count_as_they_would_alone():
+    parts = [RNG.normal(size=(20, m)) for m in (1, 3, 6)]
+    rows = [row for part in parts for row in part]
+    ranks = [np.argsort(np.argsort(-row - RNG.gumbel(size=len(row)))) for row in rows]
+    sets = Sets.from_list([np.zeros((len(row), 1)) for row in rows], ranks)
+    order = RNG.permutation(len(rows))
+    shuffled = Sets.from_list([np.zeros((len(rows[i]), 1)) for i in order], [ranks[i] for i in order])
+    found = fit_temperature(sets, np.concatenate(rows))
+    assert fit_temperature(shuffled, np.concatenate([rows[i] for i in order])) == pytest.approx(
+        found, rel=1e-6
+    )
+    assert fit_temperature(sets, 1e9 + np.concatenate(rows)) == pytest.approx(found, rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 5, 200])
+def test_perfect_orders_leave_it_finite_and_the_less_extreme_the_fewer_there_are(count):
+    utilities = np.random.default_rng(3).normal(size=(count, 5))
+    found = fit_temperature(ranked(utilities), utilities.ravel())
+    assert 0.01 < found < 2
+    if count > 1:
+        assert found < fit_temperature(ranked(utilities[:1]), utilities[:1].ravel())
+
+
+def test_scores_worse_than_chance_make_all_rankings_equally_likely():
+    utilities = RNG.normal(size=(50, 5))
+    assert fit_temperature(ranked(utilities), -utilities.ravel()) > 1e5
+
+
+def test_equal_scores_have_any_temperature_and_missing_ones_are_an_error():
+    utilities = RNG.normal(size=(5, 3))
+    assert fit_temperature(ranked(utilities), np.ones(15)) == 1.0
+    with pytest.raises(ParameterError, match="one score for each"):
+        fit_temperature(ranked(utilities), np.ones(3))
