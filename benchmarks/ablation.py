@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from benchmarks.best import SETTINGS, data_of
-from benchmarks.real import parts
+from benchmarks.tuned import parts
 from entourage import FATE, FETA, Ranker, SetAttention, __version__
 from entourage.data.sets import Sets
 from entourage.metrics import METRICS

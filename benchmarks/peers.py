@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from benchmarks.passes import LENGTHS
-from benchmarks.real import parts
+from benchmarks.tuned import parts
 from entourage import FATE, ContextFree, Ranker, SetAttention, __version__
-from entourage.baselines import LambdaMART
+from entourage.baselines import MODELS
 from entourage.data import make_hypervolume, make_medoid
 from entourage.data.sets import Sets
 from entourage.losses import hinge_ranking_loss
@@ -59,7 +59,7 @@ def against_lambda_mart(data: Path) -> list[dict[str, Any]]:
         tasks["MQ2008, fold 1"] = (train, test, "ndcg@10")
     rows = []
     for task, (train, test, metric) in tasks.items():
-        forest = LambdaMART(random_state=0)
+        forest = MODELS["LambdaMART"](0)
         seconds = timed_fit(forest, train)
         goal = judged(forest, test, metric)
         for net in (ContextFree(), FATE(), SetAttention()):

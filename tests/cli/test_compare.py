@@ -48,6 +48,7 @@ def test_one_seed_gives_one_page_and_without_lightgbm_all_say_so(races, tmp_path
         "Context gain",
         "All models",
         "By size of the choice set",
+        "What matters",
         "Influential objects",
         "Columns",
     ):

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from safetensors.torch import save as tensors_to_bytes
 
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser, load
+from entourage.baselines import BestColumn, BestColumnLogit, BoostedSubset, LinearRanker, RankSVM
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.encoder import TableEncoder
 from entourage.errors import CheckpointError, ModelFileError, UserError
+from entourage.selection.candidates import LinearLogit
 from entourage.training import tensor_file as files
 
 GOLDEN = Path(__file__).parent / "golden" / "fate.entourage"
@@ -51,6 +53,12 @@ MODELS = {
     "nested": lambda: NestedLogit([[2, 3]]).fit(WITH_IDS, Y),
     "mixed": lambda: MixedLogit({1: "normal"}, draws=20).fit(X, Y),
     "contextual": lambda: ContextualLogit(rank=1, l2=1.0).fit(X, Y),
+    "linear": lambda: LinearLogit().fit(X, Y),
+    "svm": lambda: RankSVM().fit(X, RANKS),
+    "linear ranker": lambda: LinearRanker().fit(X, RANKS),
+    "boosted": lambda: BoostedSubset(3, min_child_samples=2).fit(X, RANKS == 0),
+    "column": lambda: BestColumn().fit(X, RANKS),
+    "column logit": lambda: BestColumnLogit().fit(X, Y),
 }
 
 
@@ -243,6 +251,26 @@ def test_a_small_file_that_speaks_of_a_large_model_says_what_does_not_fit(honest
         ("mixed", "params.random_state", -1),
         ("contextual", "params.rank", 10**9),
         ("contextual", "params.alternatives", 2),
+        ("linear", "params.alternatives", 3),
+        ("linear", "fitted.n_situation_features_in_", -1),
+        ("svm", "params.C", -1),
+        ("svm", "params.max_pairs", 0.5),
+        ("svm", "fitted.n_features_in_", 3),
+        ("svm", "fitted.n_features_in_", 0),
+        ("svm", "fitted.n_situation_features_in_", 1),
+        ("svm", "fitted.table_", {"set_id": "a", "target": None, "target_kind": "rank", "columns": []}),
+        ("boosted", "params.n_estimators", -1),
+        ("boosted", "params.folds", 10**30),
+        ("boosted", "params.threshold", "exec"),
+        ("boosted", "fitted.threshold_", float("nan")),
+        ("boosted", "fitted.best_score_", float("inf")),
+        ("boosted", "fitted.n_rounds_", -1),
+        ("boosted", "fitted.n_features_in_", 1),
+        ("column", "fitted.index_", 2),
+        ("column", "fitted.index_", -1),
+        ("column", "fitted.column_", 3),
+        ("column", "fitted.ascending_", "yes"),
+        ("column logit", "fitted.coef_", float("nan")),
     ],
 )  # fmt: skip
 def test_so_are_those_of_other_models(honest, name, place, value, tmp_path):
@@ -319,7 +347,7 @@ def test_missing_numbers_are_refused(honest, name, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", ["golden", "table", "sgd", "feta"])
+@pytest.mark.parametrize("name", ["golden", "table", "sgd", "feta", "svm", "boosted", "column logit"])
 def test_numbers_that_are_none_are_refused(honest, name, bad, tmp_path):
     content, tensors, _ = honest[name]
     for key in some(tensors, 8):

@@ -18,7 +18,7 @@ from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ShapeError
 from entourage.estimators.base import OneChoicePredictor
-from entourage.estimators.model_file import save_attributes
+from entourage.estimators.model_file import attributes_of, save_described
 
 __all__ = ["ChoiceModel"]
 
@@ -48,6 +48,7 @@ class ChoiceModel(OneChoicePredictor):
     """
 
     _max_iter = 500
+    drops_situation = False  # whether features of the situation are left out rather than refused
 
     def fit(
         self,
@@ -114,7 +115,11 @@ class ChoiceModel(OneChoicePredictor):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()
-        save_attributes(self, path)
+        save_described(self, path)
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a file holds of the model: the JSON content, and the tensors."""
+        return attributes_of(self)
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Any]) -> "ChoiceModel":
@@ -135,6 +140,8 @@ class ChoiceModel(OneChoicePredictor):
         """Return sets without features of the situation, or say that there are some."""
         if sets.situation is None:
             return sets
+        if self.drops_situation:
+            return sets.with_features(sets.objects, None)
         raise DataError(
             "Situation features are the same for all objects of a set, and cancel in a linear utility. "
             "Multiply them with features of the objects (one-hot alternatives, say) and pass those."

@@ -1,7 +1,8 @@
 """Choice models from files: parameters that the constructor knows and arrays of the right shapes, or nothing."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,11 +14,9 @@ from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
 from entourage.estimators.model_file import check_table
-from entourage.training.file_checks import fits, need, params_of, take
+from entourage.training.file_checks import Arrays, fits, need, params_of, take
 
 __all__ = ["remake"]
-
-Shape: TypeAlias = tuple[int, ...]
 
 MOST_DRAWS = 10_000_000  # each costs memory whenever something is predicted
 FLAGS = ("converged_",)
@@ -33,7 +32,7 @@ NUMBERS = (  # NaN and infinite where a parameter is not identified
 
 
 def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
-    """Restore the model that `entourage.estimators.model_file.save_attributes` wrote."""
+    """Restore the model that `entourage.estimators.model_file.attributes_of` described."""
     params = params_of(kind, content.get("params"), other={"nests": Sequence[Sequence[float]]})
     for key, value in params.items():
         if isinstance(value, dict):
@@ -48,10 +47,15 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     for key in NUMBERS:
         need(isinstance(fitted.get(key), float) or fits(fitted.get(key), float), f"{key} is no number.")
         setattr(model, key, fitted[key])
-    need(take(fitted, "n_situation_features_in_", int) == 0, "choice models know no situation.")
-    model.n_situation_features_in_ = 0
-    arrays = _Arrays(tensors)
-    parameters, reported = _ARRAYS[kind](model, arrays)
+    situation = take(fitted, "n_situation_features_in_", int, least=0)
+    need(situation == 0 or kind.drops_situation, "choice models know no situation.")
+    model.n_situation_features_in_ = situation
+    if "positions_" in fitted:
+        need(isinstance(model, MultinomialLogit), "only MultinomialLogit has positions.")
+        setattr(model, "positions_", _positions(fitted["positions_"]))  # noqa: B010
+    arrays = Arrays(tensors)
+    known = next(base for base in kind.__mro__ if base in _ARRAYS)
+    parameters, reported = _ARRAYS[known](model, arrays)
     model.theta_ = arrays.take("theta_", (parameters,), finite=True)
     for key in ("coef_", "standard_errors_", "robust_standard_errors_", "z_values_"):
         setattr(model, key, arrays.take(key, (reported,)))
@@ -62,47 +66,29 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     need(fits(names, list[str]) and len(names) == reported, "'parameter_names_' is not a name each.")
     model.parameter_names_ = names
     if "table_" in fitted:
-        setattr(model, "table_", check_table(fitted["table_"], (model.n_features_in_, 0)))  # noqa: B010
+        setattr(model, "table_", check_table(fitted["table_"], (model.n_features_in_, situation)))  # noqa: B010
     return model
 
 
-class _Arrays:
-    """The arrays of a file, taken one by one."""
-
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.left = dict(tensors)
-
-    def take(
-        self, name: str, shape: Shape | None, *dtypes: torch.dtype, finite: bool = False
-    ) -> np.ndarray[Any, Any]:
-        """Return an array of this shape, or of one axis of any length, in float64 unless said otherwise."""
-        need(name in self.left, f"{name!r} is missing.")
-        value = self.left.pop(name)
-        right = value.dtype in (dtypes or (torch.float64,))
-        right = right and (value.ndim == 1 if shape is None else tuple(value.shape) == shape)
-        need(
-            right, f"{name!r} has shape {tuple(value.shape)} of {value.dtype}, which doesn't fit the others."
-        )
-        need(not finite or bool(value.isfinite().all()), f"{name!r} is infinite or NaN.")
-        return value.numpy().copy()
-
-    def must_be_empty(self) -> None:
-        """Refuse arrays that were not taken."""
-        need(not self.left, f"it holds arrays that the model doesn't have: {', '.join(self.left)[:100]}.")
+def _positions(given: Any) -> list[Any]:
+    right = (fits(given, list[int]) or fits(given, list[str])) and len(given) > 1
+    need(right and all(a < b for a, b in pairwise(given)), "'positions_' don't ascend.")
+    return list(given)
 
 
 # Each of these takes the arrays that only its model has, and returns how many parameters there are, and how many
 # numbers are reported.
 
 
-def _logit(model: Any, arrays: _Arrays) -> tuple[int, int]:
+def _logit(model: Any, arrays: Arrays) -> tuple[int, int]:
+    shown = 0 if model.positions_ is None else len(model.positions_) - 1
     if model.alternatives is None:
-        return model.n_features_in_, model.n_features_in_
+        return model.n_features_in_ + shown, model.n_features_in_ + shown
     need(model.n_features_in_ == 1, "alternatives without features have one, their id.")
-    return model.alternatives - 1, model.alternatives - 1
+    return model.alternatives - 1 + shown, model.alternatives - 1 + shown
 
 
-def _contextual(model: Any, arrays: _Arrays) -> tuple[int, int]:
+def _contextual(model: Any, arrays: Arrays) -> tuple[int, int]:
     with_features = model.alternatives is None
     need(with_features or model.n_features_in_ == 1, "alternatives without features have one, their id.")
     d = model.n_features_in_ if with_features else model.alternatives
@@ -112,7 +98,7 @@ def _contextual(model: Any, arrays: _Arrays) -> tuple[int, int]:
     return 2 * d * model.rank + d * with_features, reported
 
 
-def _mixed(model: Any, arrays: _Arrays) -> tuple[int, int]:
+def _mixed(model: Any, arrays: Arrays) -> tuple[int, int]:
     need(model.draws <= MOST_DRAWS, f"draws={model.draws} is more than memory holds.")
     kinds = model.random if isinstance(model.random, dict) else dict.fromkeys(model.random, "normal")
     right = all(0 <= column < model.n_features_in_ for column in kinds)
@@ -128,7 +114,7 @@ def _mixed(model: Any, arrays: _Arrays) -> tuple[int, int]:
     return count, count
 
 
-def _nested(model: Any, arrays: _Arrays) -> tuple[int, int]:
+def _nested(model: Any, arrays: Arrays) -> tuple[int, int]:
     need(model.alternative < model.n_features_in_, "the column of ids is none that objects have.")
     ids = arrays.take("alternatives_", None, torch.float32, torch.float64, finite=True)
     need(len(ids) > 0 and bool((np.diff(ids) > 0).all()), "'alternatives_' don't ascend.")
@@ -148,7 +134,7 @@ def _nested(model: Any, arrays: _Arrays) -> tuple[int, int]:
     return count, count
 
 
-_ARRAYS: dict[type[ChoiceModel], Any] = {
+_ARRAYS: dict[type, Any] = {
     MultinomialLogit: _logit,
     NestedLogit: _nested,
     MixedLogit: _mixed,

@@ -7,8 +7,10 @@ import numpy as np
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.likelihood import Floats, Index, Packed, codes_of, softmax_information, softmax_terms
+from entourage.data.positions import code_positions, levels_of_positions
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import ShapeError, check_number
+from entourage.estimators.positions import effects_by_position
 
 __all__ = ["MultinomialLogit", "one_hot"]
 
@@ -27,6 +29,13 @@ class MultinomialLogit(ChoiceModel):
         Penalty l2 / 2 on the square of each coefficient, in units of one over its feature's standard deviation
         within sets.
 
+    Attributes
+    ----------
+    positions_ : the positions at which objects were shown, where ``fit`` was given ``position``; else None. Each has an
+        effect on the utility; that of the first is 0, those of the others are the last coefficients. Predictions
+        leave them out.
+    position_effects_ : the effect of each position, relative to their mean; else None
+
     Examples
     --------
     >>> import numpy as np
@@ -39,6 +48,8 @@ class MultinomialLogit(ChoiceModel):
     """
 
     _concave = True
+    learns_position = True
+    positions_: list[Any] | None = None
 
     def __init__(self, alternatives: int | None = None, *, l2: float = 0.0) -> None:
         self.alternatives = alternatives
@@ -72,8 +83,26 @@ class MultinomialLogit(ChoiceModel):
         packed = Packed.of(sets)
         return packed if self.alternatives is None else one_hot(packed, self.alternatives, first=1)
 
+    def _prepare(self, sets: Sets) -> None:
+        self.__dict__.pop("positions_", None)  # of an earlier fit
+        if sets.position is not None:
+            self.positions_ = levels_of_positions(sets.position)
+
     def _learn_from(self, sets: Sets, people: Index) -> Packed:
-        return Packed.centred(sets) if self.alternatives is None else self._design(sets)
+        packed = Packed.centred(sets) if self.alternatives is None else self._design(sets)
+        if self.positions_ is None:
+            return packed
+        codes = code_positions(np.asarray(sets.position), self.positions_)
+        shown = (codes[:, None] == np.arange(2, len(self.positions_) + 1)).astype(np.float64)
+        return Packed(np.concatenate([packed.features, shown], axis=1), packed.offsets)
+
+    @property
+    def position_effects_(self) -> dict[Any, float] | None:
+        """The effect of each position, relative to their mean."""
+        if self.positions_ is None:
+            return None
+        others = self.theta_[len(self.theta_) - len(self.positions_) + 1 :]
+        return effects_by_position(self.positions_, np.concatenate([[0.0], others]))
 
     def _start(self, packed: Packed) -> Floats:
         return np.zeros(packed.features.shape[1])
@@ -84,12 +113,20 @@ class MultinomialLogit(ChoiceModel):
         return 1 / packed.spread(packed.features)
 
     def _names(self, features: Sequence[str]) -> list[str]:
+        shown = [f"position {position}" for position in (self.positions_ or [])[1:]]
         if self.alternatives is None:
-            return list(features)
-        return [f"alternative {i}" for i in range(2, self.alternatives + 1)]
+            return [*features, *shown]
+        return [f"alternative {i}" for i in range(2, self.alternatives + 1)] + shown
+
+    def _notes(self) -> list[str]:
+        if self.positions_ is None:
+            return []
+        return [
+            f"Effects of positions are relative to position {self.positions_[0]}; predictions leave them out."
+        ]
 
     def _utilities(self, theta: Floats, packed: Packed) -> Floats:
-        return packed.features @ theta
+        return packed.features @ theta[: packed.features.shape[1]]  # what is predicted has no positions
 
     def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
         return softmax_terms(packed.features @ theta, packed.features, packed, chosen)

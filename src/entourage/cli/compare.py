@@ -18,6 +18,7 @@ from entourage.cli.options import (
     Ignore,
     Missing,
     Outside,
+    Position,
     Seed,
     Sep,
     SetId,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _METRICS = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
+_MOST_SETS = 2000  # held-out sets on which columns are shuffled
 _METRICS_OF_CHOICES = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}
 
 
@@ -55,6 +57,7 @@ def compare(
     encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
+    position: Position = None,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +94,7 @@ def compare(
     csv = csv_options(sep, decimal, encoding)
 
     from entourage.selection import compare as run
-    from entourage.selection import refit_chosen, verdict, warnings_of
+    from entourage.selection import fit_best_held_out, refit_chosen, verdict, warnings_of
 
     training = read_training_table(
         table,
@@ -104,6 +107,7 @@ def compare(
         missing=missing,
         csv=csv,
         group=group,
+        position=position,
         codes=False,
     )
     metrics = [*_METRICS_OF_CHOICES.get(target_kind, []), *_METRICS]
@@ -127,9 +131,18 @@ def compare(
         )
     if report is not None:
         from entourage.cli.compare_page import write_comparison
+        from entourage.effects import importance
         from entourage.effects.influence import influential_objects
 
-        refitted = refit_chosen(result, training.packed.sets)
+        sets, groups = training.packed.sets, training.groups
+        refitted = refit_chosen(result, sets)
+        best, fitted, held_out = fit_best_held_out(result, sets, groups)
+        some = held_out[:_MOST_SETS]
+        own = None if groups is None else groups[some]
+        known = (
+            result.metric if result.metric in fitted.task.metrics else None
+        )  # a ranker of choices has its own
+        matters = importance(fitted, sets[some], metric=known, groups=own, level=level, random_state=seed)
         write_comparison(
             report,
             result,
@@ -137,6 +150,7 @@ def compare(
             refitted,
             influential_objects(refitted["context"], training.packed),
             title=f"Does context matter? {table.name}",
+            importance=(best, matters),
         )
     if as_json:
         typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))

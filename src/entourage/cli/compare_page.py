@@ -10,6 +10,7 @@ import numpy as np
 
 from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
+from entourage.effects import Importance
 from entourage.estimators import NetEstimator, SetPredictor
 from entourage.report.page import Cell, Section, Table, write_report
 from entourage.selection import Comparison, verdict, warnings_of
@@ -18,6 +19,7 @@ __all__ = ["write_comparison"]
 
 INK = {"context": "#b3261e", "context-free": "#5b6675"}
 SHOWN_OBJECTS = 10
+SHOWN_COLUMNS = 20
 
 
 def write_comparison(
@@ -28,6 +30,7 @@ def write_comparison(
     influences: Sequence[dict[str, Any]],
     *,
     title: str,
+    importance: tuple[str, Importance] | None = None,
 ) -> None:
     """Write the page. It has no dates or durations: one table and one seed give one page.
 
@@ -40,6 +43,8 @@ def write_comparison(
     influences : the objects of the table by their influence on the context-dependent one
         (:func:`entourage.effects.influence.influential_objects`)
     title : of the page
+    importance : the best model by name, and how much its columns matter on held-out sets
+        (:func:`entourage.selection.fit_best_held_out`, :func:`entourage.effects.importance`)
     """
     chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
     fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, NetEstimator)}
@@ -50,6 +55,7 @@ def write_comparison(
             _models(comparison),
             _by_size(comparison, training, chosen, folder),
             *_curves(fitted, comparison, folder),
+            *([] if importance is None else [_importance(*importance, folder)]),
             _influences(influences, chosen["context"], training),
             *_profile(comparison, training, folder),
             _settings(comparison),
@@ -164,6 +170,31 @@ def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> lis
         "Score on the tenth of all sets that a net holds out for early stopping, fitted to the whole table."
     )
     return [Section("Learning curves", pictures=[(folder / "curves.png", caption)])]
+
+
+def _importance(name: str, found: Importance, folder: Path) -> Section:
+    from entourage.effects.plots import draw_importance
+
+    draw_importance(found, most=SHOWN_COLUMNS).savefig(folder / "importance.png")
+    level = f"{100 * (1 - found.level):g} %"
+    units = "sets" if found.n_groups is None else "groups"
+    rows: list[list[Cell]] = [
+        [
+            column.name,
+            f"{column.drop:.4f} [{column.interval[0]:.4f}, {column.interval[1]:.4f}]",
+            (column.note, "text"),
+        ]
+        for column in found.columns
+    ]
+    return Section(
+        "What matters",
+        f"Permutation importance for {name}, the best model by its mean, as fitted in the first outer fold: how much "
+        f"worse {found.metric} ({found.baseline:.4f}) is on {found.n_sets:,} sets held out from it when a column is "
+        "shuffled among the objects of each set (a column of the situation: among sets). Lines are "
+        f"{level} bootstrap intervals over {units}. Columns that say the same share their importance.",
+        Table(["column", f"change of {found.metric}", ""], rows),
+        pictures=[(folder / "importance.png", "Pale: the interval reaches 0.")],
+    )
 
 
 def _influences(influences: Sequence[dict[str, Any]], name: str, training: TrainingTable) -> Section:

@@ -18,6 +18,7 @@ from entourage.cli.options import (
     Missing,
     ModelOut,
     Outside,
+    Position,
     Seed,
     Sep,
     SetId,
@@ -57,6 +58,7 @@ def fit(
         float, typer.Option(min=0, help="With auto: begin no further net after so many seconds.")
     ] = 300,
     outside: Outside = False,
+    position: Position = None,
     steps: Steps = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -94,6 +96,8 @@ def fit(
             raise UserError(
                 "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
             )
+        if position is not None:
+            raise UserError("--position needs a table in memory; leave --on-disk out.")
         columns = {"features": feature, "situation": situation, "ignore": ignore, "missing": missing or []}
         estimator = estimator_for(model, target_kind, **settings)
         trained = _fit_on_disk(estimator, table, on_disk, roles | columns)
@@ -102,7 +106,14 @@ def fit(
         console.print(f"Model: {out}", soft_wrap=True)
         return
     training = read_training_table(
-        table, **roles, feature=feature, situation=situation, ignore=ignore, missing=missing, csv=csv
+        table,
+        **roles,
+        feature=feature,
+        situation=situation,
+        ignore=ignore,
+        missing=missing,
+        csv=csv,
+        position=position,
     )
     sets, tried = training.packed.sets, []
     if model == "auto":

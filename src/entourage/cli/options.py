@@ -31,6 +31,7 @@ __all__ = [
     "ModelOut",
     "ModelPath",
     "Outside",
+    "Position",
     "Seed",
     "Sep",
     "SetId",
@@ -78,6 +79,14 @@ Outside = Annotated[
     bool,
     typer.Option(
         "--outside", help="With choices of one: the outside option, a set in which nothing was chosen."
+    ),
+]
+Position = Annotated[
+    str | None,
+    typer.Option(
+        "--position",
+        help="A column with the place at which an object was shown (on a screen, in a list): its effect is learnt in "
+        "training and left out in predictions.",
     ),
 ]
 Missing = Annotated[
@@ -166,15 +175,19 @@ def read_training_table(
     missing: list[str] | None,
     csv: dict[str, Any],
     group: str | None = None,
+    position: str | None = None,
     codes: bool = True,
 ) -> TrainingTable:
     """Read a table to learn from, warning of what looks odd; with ``codes``, many levels become codes."""
     from entourage.data.encoder import TableEncoder
-    from entourage.data.grouping import groups_of
+    from entourage.data.grouping import groups_of, positions_of
     from entourage.data.table_files import read_table
     from entourage.data.table_warnings import warn_of_oddities
 
     frame = read_table(table, ids=[set_id, group], **csv)
+    if position is not None and position in (set_id, target, group, *(feature or []), *(situation or [])):
+        raise UserError(f"--position {position} has another role, too; a position is a column of its own.")
+    beside = [name for name in (group, position) if name is not None and name != set_id]
     encoder = TableEncoder.fit(
         frame,
         set_id=set_id,
@@ -182,11 +195,13 @@ def read_training_table(
         target_kind=target_kind,
         features=feature,
         situation=situation,
-        ignore=[*(ignore or []), *([] if group is None or group == set_id else [group])],
+        ignore=[*(ignore or []), *beside],
         missing=missing or [],
         codes=codes,
     )
     packed = encoder(frame)
     warn_of_oddities(frame, packed, encoder)
+    if position is not None:
+        packed.sets = packed.sets.with_position(positions_of(frame, packed, position))
     groups = None if group is None else groups_of(frame, packed, group)
     return TrainingTable(frame, encoder, packed, groups)

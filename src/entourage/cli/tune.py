@@ -18,6 +18,7 @@ from entourage.cli.options import (
     Missing,
     ModelOut,
     Outside,
+    Position,
     Seed,
     Sep,
     SetId,
@@ -52,6 +53,7 @@ def tune(
     encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
+    position: Position = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
     folds: Annotated[int, typer.Option(min=1, help="Inner folds; 1: a fifth is held out once.")] = 3,
@@ -88,6 +90,7 @@ def tune(
         missing=missing,
         csv=csv,
         group=group,
+        position=position,
     )
     estimator = estimator_for(model, target_kind, **settings)
     terminal = Console(stderr=True).is_terminal

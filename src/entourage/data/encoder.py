@@ -45,6 +45,7 @@ class TableColumns(TypedDict, total=False):
     features: Sequence[str] | None
     ignore: Sequence[str] | None
     missing: Sequence[str]
+    position: Any  # the column of positions; of arrays, the positions themselves
 
 
 @dataclass

@@ -1,16 +1,20 @@
-"""Any frame as an Arrow table, and its columns by name."""
+"""Any frame as an Arrow table, its columns by name, and sets as a table."""
 
 import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from entourage.errors import DataError
 
-__all__ = ["arrow_table", "column_of", "list_columns"]
+if TYPE_CHECKING:
+    from entourage.data.sets import Sets
+
+__all__ = ["arrow_table", "column_of", "frame_of", "list_columns"]
 
 _INDEX = re.compile(r"__index_level_\d+__")
 
@@ -45,6 +49,16 @@ def arrow_table(frame: Any) -> pa.Table:
         return native.to_arrow().select(names)  # without the index of a pandas frame
     except (pa.ArrowException, OverflowError, TypeError):
         raise _mixed_column(native, names) from None
+
+
+def frame_of(sets: "Sets", feature_names: Sequence[str] | None = None) -> pa.Table:
+    """Return sets as a long table: set, the features, target and position where there are such."""
+    names = [f"x{i}" for i in range(sets.n_features)] if feature_names is None else list(feature_names)
+    columns: dict[str, Any] = {"set": np.repeat(np.arange(len(sets)), sets.sizes)}
+    columns |= {name: sets.objects[:, i] for i, name in enumerate(names)}
+    for name, values in (("target", sets.targets), ("position", sets.position)):
+        columns |= {} if values is None else {name: values}
+    return pa.table(columns)
 
 
 def _mixed_column(native: Any, names: list[str]) -> DataError:

@@ -1,4 +1,4 @@
-"""Which rows of a table form a set, the way back to the rows, and what a column says of each set."""
+"""Which rows of a table form a set, the way back to the rows, and what a column says of sets and of positions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 from entourage.data.coerce import Index, offsets_of
 from entourage.data.columns import as_numbers, kind_of_column
 from entourage.data.frames import arrow_table, column_of
+from entourage.data.positions import pack_positions
 from entourage.data.sets import Sets
 from entourage.errors import DataError
 
-__all__ = ["PackedTable", "RowPlaces", "exact_labels", "group_rows", "groups_of", "weights_of"]
+__all__ = [
+    "PackedTable",
+    "RowPlaces",
+    "exact_labels",
+    "group_rows",
+    "groups_of",
+    "positions_of",
+    "weights_of",
+]
 
 
 def group_rows(ids: Any) -> tuple[Index, Index, Index]:
@@ -143,6 +152,18 @@ def weights_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.float64
     if kind_of_column(pa.chunked_array([labels]), name) != "number":
         raise DataError(f"Column {name!r} weighs sets, so it needs numbers; it holds {labels.type}.")
     return as_numbers(pa.chunked_array([labels]))[codes]
+
+
+def positions_of(frame: Any, packed: PackedTable, name: str) -> NDArray[Any]:
+    """Return the packed positions that a column of a table holds; none may be missing."""
+    column = exact_labels(arrow_table(frame), name, "column", "holds positions")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    labels = column.to_numpy(zero_copy_only=False)[packed.order]
+    try:
+        return pack_positions(labels, packed.sets.sizes)
+    except DataError as error:
+        raise DataError(f"Column {name!r}: {error}") from None
 
 
 def _labels_of_sets(

@@ -48,6 +48,7 @@ def bootstrap_interval(
     values: ArrayLike,
     clusters: ArrayLike | None = None,
     *,
+    weights: ArrayLike | None = None,
     level: float = 0.05,
     resamples: int = 2000,
     random_state: Seed = 0,
@@ -67,6 +68,7 @@ def bootstrap_interval(
     ----------
     values : one a set; NaN is left out
     clusters : one label a set, optional
+    weights : one a set, optional: the interval is of the weighted mean; values of weight 0 are left out
     level : significance level α
     random_state : seed or Generator
 
@@ -85,7 +87,7 @@ def bootstrap_interval(
 
     check_number("level", level, above=0, below=1)
     check_number("resamples", resamples, least=1, whole=True)
-    sums, sizes = _units(values, clusters)
+    sums, sizes = _units(values, clusters, weights)
     count = len(sums)
     if count < 2:
         raise DataError(
@@ -184,18 +186,27 @@ def sign_flip_p_value(
     return float((hits + 1) / (resamples + 1))
 
 
-def _units(values: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return the sum and the number of defined values of each unit: a cluster, or a value by itself."""
+def _units(
+    values: ArrayLike, clusters: ArrayLike | None, weights: ArrayLike | None = None
+) -> tuple[Floats, Floats]:
+    """Return the sum and the number of defined values of each unit: a cluster, or a value by itself.
+
+    With weights: the weighted sum, and the sum of the weights.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise DataError(f"One value a set is needed, an array of one axis; got shape {array.shape}.")
-    defined = ~np.isnan(array)
+    shares = np.ones(len(array)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != array.shape:
+        raise DataError(f"weights needs one a value, shape {array.shape}; got {shares.shape}.")
+    defined = ~np.isnan(array) & (shares > 0)
+    array, shares = array[defined], shares[defined]
     if clusters is None:
-        return array[defined], np.ones(int(defined.sum()))
-    labels = labels_of(clusters, len(array))[defined]
+        return array * shares, shares
+    labels = labels_of(clusters, len(defined))[defined]
     labels = np.unique(labels, return_inverse=True)[1]  # a cluster without a defined value is no unit
-    sums: Floats = np.bincount(labels, weights=array[defined]).astype(np.float64)
-    return sums, np.bincount(labels).astype(np.float64)
+    sums: Floats = np.bincount(labels, weights=array * shares).astype(np.float64)
+    return sums, np.bincount(labels, weights=shares).astype(np.float64)
 
 
 def labels_of(groups: ArrayLike, n_sets: int) -> Index:

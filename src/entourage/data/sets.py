@@ -21,6 +21,8 @@ from entourage.data.coerce import (
     pack_array,
     pack_list,
 )
+from entourage.data.joining import check_joinable
+from entourage.data.positions import pack_positions
 from entourage.data.random_subsets import draw_subsets
 from entourage.data.ranks import align_grades
 from entourage.data.relative import STANDINGS, Columns, Relative, find_places
@@ -50,6 +52,8 @@ class Sets:
     encoder : TableEncoder, optional
         The encoder that made these sets from a table: its columns, and the levels of its categories. A model fitted to
         such sets refuses sets with other columns or levels.
+    position : array of shape (objects,), optional
+        Where each object was shown, a whole number or text: an effect to learn, no feature.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Sets:
         *,
         worst: float | None = None,
         encoder: Any = None,
+        position: Any = None,
     ) -> None:
         self.worst, self.encoder = worst, encoder
         self.objects = as_floats(objects, "objects", axes="(objects, features)", ndim=2)
@@ -84,6 +89,7 @@ class Sets:
                 f"situation needs one row a set: {len(self)} sets, but {len(self.situation)} rows came."
             )
         check_finite(self.objects, self.offsets, self.situation)
+        self.position = None if position is None else pack_positions(position, self.sizes)
 
     # --- building -------------------------------------------------------------------------------
 
@@ -102,9 +108,8 @@ class Sets:
                 return sets
             if X.situation is not None:
                 raise ParameterError("situation came twice: these Sets carry their own.")
-            return cls(
-                sets.objects, sets.offsets, sets.targets, situation, worst=sets.worst, encoder=sets.encoder
-            )
+            beside = {"worst": sets.worst, "encoder": sets.encoder, "position": sets.position}
+            return cls(sets.objects, sets.offsets, sets.targets, situation, **beside)
         if is_frame(X):
             raise ShapeError(
                 "X is a table, and a table doesn't say which rows form a set. Name the columns: "
@@ -210,31 +215,15 @@ class Sets:
         return encoder(frame).sets
 
     def to_frame(self, feature_names: Sequence[str] | None = None) -> Any:
-        """Return a long Arrow table: set, the features, and the target where there is one."""
-        import pyarrow as pa
+        """Return a long Arrow table: set, the features, target and position where there are such."""
+        from entourage.data.frames import frame_of
 
-        names = [f"x{i}" for i in range(self.n_features)] if feature_names is None else list(feature_names)
-        columns: dict[str, Any] = {"set": np.repeat(np.arange(len(self)), self.sizes)}
-        columns |= {name: self.objects[:, i] for i, name in enumerate(names)}
-        if self.targets is not None:
-            columns["target"] = self.targets
-        return pa.table(columns)
+        return frame_of(self, feature_names)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Sets"]) -> "Sets":
         """Join several `Sets` into one."""
-        if len(parts) == 0:
-            raise DataError("There is nothing to join: at least one Sets is needed.")
-        if len({(p.n_features, p.targets is None, p.n_situation_features) for p in parts}) != 1:
-            raise ShapeError(
-                "Only sets with the same features, all with or all without targets and situation, can be "
-                f"joined; got {', '.join(map(repr, parts))}."
-            )
-        for part in parts[1:]:
-            if part.encoder is not None and parts[0].encoder is not None:
-                parts[0].encoder.check_same(part.encoder, "These sets can't be joined")
-        if len({p.worst is None for p in parts}) != 1:
-            raise DataError("Sets whose targets are relevances can't be joined with sets of plain ranks.")
+        check_joinable(parts)
         ranks = [np.empty(0) if p.targets is None else p.targets for p in parts]
         targets, worst = align_grades(ranks, [p.worst for p in parts])
         joined = cls._trusted(
@@ -245,6 +234,7 @@ class Sets:
             like=parts[0],
         )
         joined.worst = worst
+        joined.position = None if joined.position is None else np.concatenate([p.position for p in parts])
         return joined
 
     @classmethod
@@ -277,12 +267,15 @@ class Sets:
         situation: Floats | None,
         *,
         like: "Sets | None" = None,
+        rows: Index | slice | None = None,
     ) -> "Sets":
-        """Wrap arrays that were checked before; the meaning of columns and grades is that of ``like``."""
+        """Wrap arrays that were checked before; all else is that of ``like``, of these rows of its objects."""
         sets = cls.__new__(cls)
         sets.objects, sets.offsets, sets.targets, sets.situation = objects, offsets, targets, situation
         sets.worst = None if like is None else like.worst
         sets.encoder = None if like is None else like.encoder
+        own = None if like is None else like.position
+        sets.position = own if own is None or rows is None else own[rows]
         return sets
 
     def with_targets(self, targets: Any, *, worst: float | None = None) -> "Sets":
@@ -298,6 +291,12 @@ class Sets:
     def with_features(self, objects: Floats, situation: Floats | None) -> "Sets":
         """Return the same sets with transformed features, taken as they are."""
         return Sets._trusted(objects, self.offsets, self.targets, situation, like=self)
+
+    def with_position(self, position: Any) -> "Sets":
+        """Return the same sets with positions of their objects: packed, ``(n, m)``, rows, or None for none."""
+        sets = Sets._trusted(self.objects, self.offsets, self.targets, self.situation, like=self)
+        sets.position = None if position is None else pack_positions(position, self.sizes)
+        return sets
 
     def relative(self, columns: Columns = "all", standings: Sequence[str] = STANDINGS) -> "Sets":
         """Return the same sets in which objects also have their standing in the set, behind their features.
@@ -364,6 +363,7 @@ class Sets:
         ]
         what += ["targets"] * (self.targets is not None)
         what += [f"{self.n_situation_features} situation features"] * (self.situation is not None)
+        what += ["positions"] * (self.position is not None)
         return f"Sets({', '.join(what)})"
 
     # --- selection ------------------------------------------------------------------------------
@@ -398,12 +398,12 @@ class Sets:
             None if self.targets is None else self.targets[first:last],
             None if self.situation is None else self.situation[start:stop],
             like=self,
+            rows=slice(first, last),
         )
 
     def _take(self, chosen: Index) -> "Sets":
-        sizes = self.sizes[chosen]
-        offsets = offsets_of(sizes)
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        offsets = offsets_of(self.sizes[chosen])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], np.diff(offsets))
         return self._pick(rows, offsets, chosen)
 
     def _pick(self, rows: Index, offsets: Index, chosen: Index) -> "Sets":
@@ -413,6 +413,7 @@ class Sets:
             None if self.targets is None else self.targets[rows],
             None if self.situation is None else self.situation[chosen],
             like=self,
+            rows=rows,
         )
 
     def split(self, fraction: float, random_state: Seed = None) -> tuple["Sets", "Sets"]:

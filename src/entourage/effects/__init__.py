@@ -1,4 +1,4 @@
-"""Context effects: pairwise influence, preference reversals, IIA and regularity violations, decoys."""
+"""Context effects: pairwise influence, preference reversals, IIA and regularity violations, decoys; importance."""
 
 from entourage.effects.context_test import (  # the function; the module is in sys.modules alone
     ContextTest,
@@ -17,6 +17,7 @@ from entourage.effects.decoys import (
     decoys_of_pair,
 )
 from entourage.effects.estimate import Estimate
+from entourage.effects.importance import ColumnImportance, Importance, importance
 from entourage.effects.intervals import Quantity, calibrated_intervals
 from entourage.effects.leave_one_out import (
     Regularity,
@@ -40,6 +41,7 @@ from entourage.effects.triples import (
 from entourage.effects.utilities import utilities_of
 
 __all__ = [
+    "ColumnImportance",
     "ContextEffect",
     "ContextTest",
     "Decoy",
@@ -48,6 +50,7 @@ __all__ = [
     "EffectsReport",
     "Estimate",
     "FirstChoiceTest",
+    "Importance",
     "InfluentialObject",
     "Menu",
     "NaturalEffects",
@@ -68,6 +71,7 @@ __all__ = [
     "effects_report",
     "first_choice_test",
     "iia_violation",
+    "importance",
     "influence_matrix",
     "natural_effects",
     "of_three",

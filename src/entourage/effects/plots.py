@@ -8,17 +8,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from entourage.effects.context_test import ContextTest
 from entourage.effects.decoys import DecoyMap, decoy_map
+from entourage.effects.importance import Importance
 from entourage.effects.intervals import Quantity
 from entourage.effects.observed import NaturalEffects
 from entourage.effects.report import EffectsReport
 from entourage.effects.utilities import Model
-from entourage.errors import DataError, ShapeError
+from entourage.errors import DataError, ShapeError, check_number
+from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 
 __all__ = [
     "draw_context_test",
     "draw_decoy_map",
     "draw_decoys",
     "draw_effects",
+    "draw_importance",
     "draw_influence",
     "draw_natural_effects",
 ]
@@ -98,6 +101,26 @@ def draw_effects(report: EffectsReport) -> Figure:
         axis.set_xlim(0, axis.get_xlim()[1] * 1.12 or 1)
         axis.set_xlabel(label)
         axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_importance(found: Importance, *, most: int = 20) -> Figure:
+    """Draw the ``most`` important columns, with their intervals; pale where the interval reaches 0."""
+    from matplotlib.figure import Figure
+
+    check_number("most", most, least=1, whole=True)
+    shown = found.columns[:most][::-1]
+    figure = Figure(figsize=(7.4, 0.9 + 0.32 * len(shown)), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    axis.axvline(0, color=INK, linewidth=1)
+    for place, column in enumerate(shown):
+        axis.barh(place, column.drop, height=0.6, color=MARK, alpha=0.15 if column.reaches_zero else 0.55)
+        axis.plot(column.interval, [place, place], color=INK, linewidth=2, solid_capstyle="round")
+    axis.set_yticks(range(len(shown)), [_plain(column.name) for column in shown])
+    axis.set_ylim(-0.6, len(shown) - 0.4)
+    change = "rise" if found.metric in LOWER_IS_BETTER else "drop"
+    axis.set_xlabel(f"{change} of {_plain(found.metric)} when the column is shuffled within sets")
+    axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

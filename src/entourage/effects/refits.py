@@ -129,6 +129,11 @@ def refit_resampled(
     check_number("refits", refits, least=2, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
     given = Sets.of(sets)
+    if given.position is not None or getattr(model, "position_effects_", None) is not None:
+        raise ParameterError(
+            "Refits learn no effects of positions, and this model did, or these sets have positions. Fit the model "
+            "without them, or ask for no refits."
+        )
     if given.on_disk:
         raise ParameterError(
             "Refits need sets in memory; these are on disk. Take a sample of them, sets[:10_000]."

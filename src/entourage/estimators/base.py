@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.sets import AnySets, Sets, is_frame
-from entourage.errors import DataError, ShapeError, UserError
+from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
-from entourage.tasks import Choice, Ranking, Task
+from entourage.tasks import Choice, Ranking, SubsetChoice, Task
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 
-__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "without_each"]
+__all__ = ["NotFittedError", "OneChoicePredictor", "SetPredictor", "SubsetPredictor", "without_each"]
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -37,6 +37,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
+    learns_position = False  # whether `fit` learns an effect of positions
     level_codes = (
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
@@ -177,6 +178,11 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             codes=self.level_codes,
             encoder=encoder,
         )
+        if sets.position is not None and not self.learns_position:
+            raise ParameterError(
+                f"{type(self).__name__} learns no effect of positions; nets (Ranker, DiscreteChooser, SubsetChooser) "
+                "and MultinomialLogit do. Leave position out, or drop it: sets.with_position(None)."
+            )
         if weights is not None and not weights.all():
             if sets.on_disk:
                 raise DataError("Sets on disk can't have a weight of 0; leave them out of the table.")
@@ -246,6 +252,32 @@ class OneChoicePredictor(SetPredictor):
         """Return the mean log-probability of what was chosen."""
         sets, weights = self._evaluation_sets(X, y, situation, sample_weight)
         return mean_over_sets(metric_of_sets(self.task.criterion, sets, self._checked_scores(sets)), weights)
+
+
+class SubsetPredictor(SetPredictor):
+    """What all estimators of subset choice share: some objects of a set are chosen, those above a threshold.
+
+    A subclass has a parameter ``threshold``, a number or "held-out"; ``fit`` sets ``threshold_``.
+    """
+
+    threshold: float | str
+
+    @property
+    def task(self) -> SubsetChoice:
+        """What a target means, what is done with scores, and how predictions are evaluated."""
+        if not isinstance(self.threshold, str):
+            return SubsetChoice(threshold=float(self.threshold))
+        return SubsetChoice(threshold=getattr(self, "threshold_", 0.0))
+
+    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
+        """Return the probability that each object is chosen, in the form of the input."""
+        given = given_sets(self._fitted(), X, situation)
+        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
+
+    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return what a table of predictions has a column for, packed, from packed scores."""
+        probabilities = self.task.probabilities(sets, scores)
+        return {"probability": probabilities, "score": scores, "chosen": self.decide(sets, scores)}
 
 
 def without_each(

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from entourage.data.sets import AnySets, Sets
+from entourage.data.sets import Sets
 from entourage.errors import check_number
-from entourage.estimators.inputs import given_sets
+from entourage.estimators.base import SubsetPredictor
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.estimators.probabilities import CalibratedChooser
 from entourage.estimators.setup import Start
 from entourage.nets import Net
-from entourage.tasks import Choice, SubsetChoice
+from entourage.tasks import Choice
 from entourage.tasks.losses import Loss
 from entourage.training.loop import Outcome
 
@@ -147,7 +147,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
         return found
 
 
-class SubsetChooser(NetEstimator):
+class SubsetChooser(SubsetPredictor, NetEstimator):
     """Subset choice: some objects of a set, each by a sigmoid of its context-dependent utility.
 
     ``y`` holds rows of 0 and 1. In `Sets` targets are always ranks: 0 for chosen objects, 1 for the others.
@@ -249,13 +249,6 @@ class SubsetChooser(NetEstimator):
         )
         self.threshold = threshold
 
-    @property
-    def task(self) -> SubsetChoice:
-        """What a target means."""
-        if not isinstance(self.threshold, str):
-            return SubsetChoice(threshold=float(self.threshold))
-        return SubsetChoice(threshold=getattr(self, "threshold_", 0.0))
-
     def _check_training_data(self, *arguments: Any, **named: Any) -> Any:
         if self.threshold != "held-out":
             check_number("threshold (unless it is 'held-out')", self.threshold)
@@ -270,13 +263,3 @@ class SubsetChooser(NetEstimator):
             weights = None if start.weights is None else start.weights[start.held_out]
             self.threshold_ = self.task.best_threshold(held_out, self._checked_scores(held_out), weights)
         return self
-
-    def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return the probability that each object is chosen, in the form of the input."""
-        given = given_sets(self._fitted(), X, situation)
-        return given.back(self.task.probabilities(given.sets, self._checked_scores(given.sets)))
-
-    def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return what a table of predictions has a column for, packed, from packed scores."""
-        probabilities = self.task.probabilities(sets, scores)
-        return {"probability": probabilities, "score": scores, "chosen": self.decide(sets, scores)}

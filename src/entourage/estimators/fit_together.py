@@ -5,6 +5,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from entourage.data.sets import Sets
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.training.stacked import can_train_together, train_together
 
@@ -16,8 +17,8 @@ def fit_together(models: Sequence[NetEstimator], data: Sequence[tuple[Any, Any]]
 
     Meant for repetitions on fresh data: on a GPU ten small nets side by side cost much less than one after another. The
     models may differ in their ``random_state`` only, and all data must have one shape, with sets of one size;
-    where that isn't so, or the net can't be stacked (``FETA(order=2)``, nets with dropout), they are fitted one
-    after the other. For an ensemble on one data set there is ``Ranker(members=...)``.
+    where that isn't so, sets have positions, or the net can't be stacked (``FETA(order=2)``, nets with dropout),
+    they are fitted one after the other. For an ensemble on one data set there is ``Ranker(members=...)``.
 
     Examples
     --------
@@ -30,7 +31,8 @@ def fit_together(models: Sequence[NetEstimator], data: Sequence[tuple[Any, Any]]
     """
     alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
     first = models[0]
-    plain = first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
+    shown = any(isinstance(X, Sets) and X.position is not None for X, _ in data)  # at positions of their own
+    plain = not shown and first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
     if len(models) > 1 and alike and plain:
         starts = [model.prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
         residents, plans = [start.data for start in starts], [start.plan for start in starts]

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.frames import arrow_table
-from entourage.data.grouping import PackedTable, groups_of, weights_of
+from entourage.data.grouping import PackedTable, groups_of, positions_of, weights_of
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.data.table_warnings import warn_of_oddities
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
@@ -85,12 +85,13 @@ def training_sets(
     task : what targets mean
     X, y, situation : arrays, lists or Sets; or a table, and the names of its columns of the situation
     sample_weight, groups : one a set; of a table, also the name of a column
-    table : the other columns of a table
+    table : the other columns of a table; ``position`` may be given with arrays, too
     codes : see `TableEncoder.fit`
     encoder : how to read the table, where that was learnt before
     """
     columns: dict[str, Any] = dict(table or {})
     _check_columns(columns)
+    position = columns.pop("position", None)
     if not is_frame(X):
         if columns:
             raise ParameterError(
@@ -103,15 +104,20 @@ def training_sets(
                     f"{name}={value!r} names a column, but X is no table. Pass one entry a set."
                 )
         sets = task.check(task.sets_of(X, y, situation))
+        if position is not None:
+            if sets.position is not None:
+                raise ParameterError("position came twice: these Sets carry their own.")
+            sets = sets.with_position(position)
         return sets, check_weights(sample_weight, len(sets)), groups
     if y is not None:
         raise ParameterError(
             "Of a table, name the column to learn instead of y: fit(table, set_id=..., target=...)."
         )
+    _check_position(position, encoder, columns, situation)
     if encoder is None and columns.get("features") is None:  # columns of weights or groups are no features
         beside = [
             name
-            for name in (sample_weight, groups)
+            for name in (sample_weight, groups, position)
             if isinstance(name, str) and name != columns.get("set_id")
         ]
         ignored = columns.get("ignore") or []
@@ -119,6 +125,8 @@ def training_sets(
         if beside:
             columns["ignore"] = [*ignored, *(name for name in beside if name not in ignored)]
     packed = _read(task, X, situation, columns, codes, encoder)
+    if position is not None:
+        packed = replace(packed, sets=packed.sets.with_position(positions_of(X, packed, position)))
     if isinstance(sample_weight, str):
         sample_weight = weights_of(X, packed, sample_weight)
     if isinstance(groups, str):
@@ -185,6 +193,28 @@ def _check_columns(columns: dict[str, Any]) -> None:
             close = difflib.get_close_matches(name, [*known, "situation"], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             raise TypeError(f"Unknown argument {name!r}{hint} A table has {', '.join(known)}.")
+
+
+def _check_position(position: Any, encoder: Any, columns: dict[str, Any], situation: Any) -> None:
+    """Check that the position of a table is a column without another role."""
+    if position is None:
+        return
+    if not isinstance(position, str):
+        raise ParameterError(
+            f"Of a table, position is the name of a column; got {type(position).__name__}. Add the positions to it."
+        )
+    if encoder is not None:
+        raise ParameterError("Positions are learnt by fit alone; leave position out here.")
+    features, shared = (
+        [given] if isinstance(given, str) else list(given or [])
+        for given in (columns.get("features"), situation)
+    )
+    roles = {"the set id": [columns.get("set_id")], "the target": [columns.get("target")]}
+    for role, names in (roles | {"a feature": features, "of the situation": shared}).items():
+        if position in names:
+            raise DataError(
+                f"Column {position!r} can't be the position and {role} as well: a position is no feature."
+            )
 
 
 def check_weights(sample_weight: Any, n_sets: int) -> NDArray[np.float64] | None:

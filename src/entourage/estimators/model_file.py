@@ -49,7 +49,16 @@ from entourage.training.view import View
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
 
-__all__ = ["check_table", "load", "members_of", "net_estimator_from", "save_attributes", "save_net_estimator"]
+__all__ = [
+    "attributes_of",
+    "check_table",
+    "content_of",
+    "load",
+    "members_of",
+    "net_estimator_from",
+    "save_described",
+    "save_net_estimator",
+]
 
 MOST_UNUSED = 1_000_000  # a size of a net may exceed its weights where it plays no part: a width, at depth 0
 CALLS_A_WEIGHT = 40  # of torch, to build a net, at most; nets need ten
@@ -79,10 +88,10 @@ def save_net_estimator(model: "NetEstimator", path: str | os.PathLike[str]) -> N
     tensor_file.write(path, "model", *_describe(model))
 
 
-def save_attributes(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model whose attributes are numbers, names and arrays."""
+def save_described(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model whose ``describe`` returns the content of a file, and the tensors."""
     _check_class(model)
-    tensor_file.write(path, "model", *_describe_attributes(model))
+    tensor_file.write(path, "model", *model.describe())
 
 
 def _check_class(model: Any) -> None:
@@ -131,7 +140,8 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
             "interrupted": model.interrupted_,
             "categories": model.categories_,
         }
-        | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {}),
+        | ({"threshold": model.threshold_} if hasattr(model, "threshold_") else {})
+        | _describe_positions(model),
         "versions": _versions(),
     }
     tensors = {f"net.{name}": value for name, value in model.scorer_.state_dict().items()}
@@ -140,17 +150,28 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
     return content, tensors | of_view
 
 
-def _describe_attributes(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _describe_positions(model: "NetEstimator") -> dict[str, Any]:
+    """Return the effects of positions as pairs, since keys of JSON are text; nothing where there are none."""
+    effects = model.position_effects_
+    return {} if effects is None else {"position_effects": [[name, value] for name, value in effects.items()]}
+
+
+def attributes_of(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to restore a model whose attributes are numbers, names and arrays."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
-    content = {
+    content = content_of(model, {name: value for name, value in fitted.items() if name not in arrays})
+    return content, {name: torch.tensor(value) for name, value in arrays.items()}
+
+
+def content_of(model: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file says of a model beside its numbers: its class, parameters and what was learnt."""
+    return {
         "estimator": type(model).__name__,
         "params": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "fitted": {name: value for name, value in fitted.items() if name not in arrays},
+        "fitted": fitted,
         "versions": _versions(),
     }
-    return content, {name: torch.tensor(value) for name, value in arrays.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -211,6 +232,7 @@ def net_estimator_from(
         partial_fits=kept.partial_fits,
     )
     model.table_ = kept.table
+    model.position_effects_ = kept.position_effects
     model.calibration_ = kept.calibration
     if kept.threshold is not None and hasattr(model, "threshold"):
         model.threshold_ = kept.threshold
@@ -236,6 +258,7 @@ class _Kept:
     partial_fits: int
     threshold: float | None
     table: dict[str, Any] | None
+    position_effects: dict[Any, float] | None
     calibration: Calibration | None
 
 
@@ -282,8 +305,22 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
         partial_fits=take(fitted, "partial_fits", int, least=0),
         threshold=take({"threshold": None} | fitted, "threshold", float | None),
         table=check_table(content.get("table"), view.n_features),
+        position_effects=_position_effects(fitted),
         calibration=Calibration.from_json(content.get("calibration")),
     )
+
+
+def _position_effects(fitted: Any) -> dict[Any, float] | None:
+    given = take(
+        {"position_effects": None} | fitted, "position_effects", list[tuple[int | str, float]] | None
+    )
+    if given is None:
+        return None
+    found = {position: float(effect) for position, effect in given}
+    right = len(found) == len(given) > 1 and len({type(position) for position in found}) == 1
+    right = right and all(map(math.isfinite, found.values()))
+    need(right, "its positions are not of one kind with an effect each.")
+    return found
 
 
 def _net(section: Any, weights: dict[str, Tensor]) -> Net:

@@ -51,6 +51,8 @@ class NetEstimator(SetPredictor):
     """What all estimators of a net share; they differ by their task. See :class:`entourage.Ranker`."""
 
     level_codes = True
+    learns_position = True
+    position_effects_: dict[Any, float] | None = None
     tried_: list[Any]
     calibration_: Calibration | None = None
 
@@ -156,6 +158,10 @@ class NetEstimator(SetPredictor):
             Of a frame: which columns are features (by default all without another role), or which are not.
         missing : list of str
             Of a frame: texts that stand for a missing value, such as "---".
+        position : str, or array of shape (n, m) or list of rows, optional
+            Where each object was shown, on a screen or in a list: whole numbers or text. Of a frame: a column, which
+            is then no feature. Each position has an effect that is added to the utility in training, and left out in
+            predictions, which need no positions; ``position_effects_`` holds them.
         """
         start = self.prepare(X, y, situation, sample_weight, table)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
@@ -188,9 +194,12 @@ class NetEstimator(SetPredictor):
         """Keep the results of training; warn where it was interrupted."""
         if outcome.interrupted and self.on_interrupt == "raise":
             raise KeyboardInterrupt
+        scorer, self.position_effects_ = start.scorer, None
+        if start.positions is not None:
+            scorer, outcome, self.position_effects_ = start.positions.apart(scorer, outcome)
         self.keep(
             start.net,
-            start.scorer,
+            scorer,
             start.view,
             start.categories,
             outcome,
@@ -226,6 +235,8 @@ class NetEstimator(SetPredictor):
         sets, weights, _ = self._check_training_data(
             X, y, situation, sample_weight, table=table, encoder=known
         )
+        if sets.position is not None:
+            raise ParameterError("Positions are learnt by fit alone; leave position out in partial_fit.")
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged()

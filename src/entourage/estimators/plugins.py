@@ -17,6 +17,15 @@ _MODELS = {
     "NestedLogit": "entourage.choice.nested",
     "MixedLogit": "entourage.choice.mixed",
     "ContextualLogit": "entourage.choice.contextual",
+    "LinearLogit": "entourage.selection.candidates",
+    "RankSVM": "entourage.estimators.baselines",
+    "LinearRanker": "entourage.estimators.baselines",
+    "LambdaMART": "entourage.estimators.baselines",
+    "BoostedLogit": "entourage.estimators.baselines",
+    "BoostedSubset": "entourage.estimators.baselines",
+    "BestColumn": "entourage.estimators.baselines",
+    "BestColumnLogit": "entourage.estimators.baselines",
+    "BestColumnSubset": "entourage.estimators.baselines",
 }
 
 

@@ -14,6 +14,7 @@ from entourage.data.relative import Relative, find_places
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_number
 from entourage.estimators.large_sets import warn_of_large_sets
+from entourage.estimators.positions import Positions
 from entourage.estimators.validation_split import evaluation_on, hold_out
 from entourage.nets import FATE, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
@@ -65,6 +66,7 @@ class Start:
     plan: Plan
     evaluation: HeldOutEvaluation | None
     held_out: NDArray[np.int64] | None  # which sets these are
+    positions: Positions | None = None  # whose effects are learnt beside the net
 
 
 def prepare(
@@ -78,22 +80,27 @@ def prepare(
     training, held_out = hold_out(task, sets, model.validation, seed)
     device = find_device(model.device)
     own = None if weights is None else weights[training]
+    positions = Positions.of(sets)
+    see = view if positions is None else positions.seen(view)
     learnt = task.in_single_precision(sets)
     if sets.on_disk:
         situated = view.situations(learnt)
         data = resident_of(model, situated, device, own, only=training, on_batch=view.on_batch)
     else:
-        data = resident_of(model, view(learnt[training]), device, own)
+        seen = see(learnt[training])
+        data = resident_of(model, seen, device, own)
     plan = plan_of(model, data, seed, scorer)
     if model.subset_size is None:
         warn_of_large_sets(net, scorer.to(device), sets, device, plan.steps, stacklevel=5)
+    if positions is not None:
+        scorer = positions.beside(scorer, seen.n_features - 1)
     scorer.to(device)
     evaluation = None
     if held_out is not None:
         evaluation = evaluation_on(
             sets[held_out],
             task,
-            view,
+            see,
             device,
             scoring_precision(model.precision, device),
             weights=None if weights is None else weights[held_out],
@@ -110,6 +117,7 @@ def prepare(
         plan=plan,
         evaluation=evaluation,
         held_out=held_out,
+        positions=positions,
     )
 
 
@@ -278,6 +286,8 @@ def fingerprint_of(model: "NetEstimator", start: Start) -> str:
     for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):
         content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
         digest.update(content)
+    if sets.position is not None:
+        digest.update(repr(sets.position.tolist()).encode())
     settings = [
         type(model).__name__,
         repr(model.net),

@@ -1,5 +1,6 @@
 """Which sets are held out of training, and how a net is evaluated on them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from entourage.data.sets import Sets
 from entourage.tasks import Task, metric_of_sets
 from entourage.training.batches import Resident
 from entourage.training.held_out import HeldOutEvaluation
-from entourage.training.view import View
 
 __all__ = ["FEWEST_TO_HOLD_OUT", "evaluation_on", "hold_out"]
 
@@ -34,7 +34,7 @@ def hold_out(
 def evaluation_on(
     held_out: Sets,
     task: Task,
-    view: View,
+    view: Callable[[Sets], Sets],
     device: torch.device,
     precision: str,
     *,

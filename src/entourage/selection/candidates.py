@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 from sklearn.base import clone
 
 from entourage.choice import MultinomialLogit
-from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators import DiscreteChooser, NetEstimator, estimator_class
 from entourage.estimators.base import SetPredictor
@@ -49,11 +48,10 @@ class LinearLogit(MultinomialLogit):
     array([ 1., -2.])
     """
 
+    drops_situation = True
+
     def __init__(self, *, l2: float = 1.0) -> None:
         super().__init__(l2=l2)
-
-    def _objects_alone(self, sets: Sets) -> Sets:
-        return sets.with_features(sets.objects, None)
 
     def _warn(self) -> None:
         """Say nothing of what the data don't identify: the penalty holds it near 0."""

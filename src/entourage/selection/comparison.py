@@ -50,6 +50,7 @@ from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
+from entourage.estimators.positions import learnable_sets
 from entourage.selection.candidates import (
     KINDS,
     Candidates,
@@ -67,8 +68,9 @@ from entourage.selection.fold_fits import (
     mean_over_folds,
     seeded_clone,
 )
-from entourage.selection.verdict import LOWER_IS_BETTER, verdict, warnings_of
+from entourage.selection.verdict import verdict, warnings_of
 from entourage.tasks import task_of
+from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 from entourage.training.parallel import open_pool
 
 __all__ = ["Comparison", "compare", "refit_chosen"]
@@ -265,7 +267,7 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
         name = c.most_chosen(kind)
         place, after_all_folds = list(c.candidates).index(name), c.settings["folds"]
         model = seeded_clone(c.candidates[name][0], c.settings["random_state"], place, after_all_folds, 0)
-        fitted[kind] = model.fit(Sets.of(sets))
+        fitted[kind] = model.fit(learnable_sets(model, Sets.of(sets)))
     return fitted
 
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from entourage.data.sets import Sets
 from entourage.errors import UserError
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.positions import learnable_sets
 from entourage.selection.convergence import learning_curve
 from entourage.tasks import task_of
 from entourage.tasks.evaluate import metric_of_sets
@@ -70,7 +71,7 @@ class FitCandidate:
         inner = 0 if job.inner is None else job.inner + 1
         model = seeded_clone(self.candidates[job.name][0], self.random_state, place, job.fold, inner)
         try:
-            model.fit(self.sets[job.train])
+            model.fit(learnable_sets(model, self.sets[job.train]))
             test = self.sets[job.test]
             scores = model.predict_scores(test)
         except UserError as error:

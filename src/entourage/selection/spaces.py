@@ -6,7 +6,15 @@ from typing import Any
 from entourage.errors import ParameterError, check_choice
 from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
-from entourage.estimators.baselines import ExpectedRankRegression, LambdaMART, RankBoost, RankSVM
+from entourage.estimators.baselines import (
+    BoostedLogit,
+    BoostedSubset,
+    ExpectedRankRegression,
+    LambdaMART,
+    LinearRanker,
+    RankBoost,
+    RankSVM,
+)
 from entourage.nets import FATE, REGISTRY, entry_of
 from entourage.nets.registry import Choice, Real, Space, Whole
 
@@ -34,6 +42,14 @@ _TRAINING: Space = {
 }
 _LOSS: Space = {"loss": Choice(("hinge", "logistic", "plackett_luce"))}
 
+_BOOSTED: Space = {  # rounds are chosen by early stopping
+    "num_leaves": Choice((None, 4, 7, 15, 31, 63, 127, 255)),
+    "learning_rate": Real(0.01, 0.3, log=True),
+    "min_child_samples": Whole(5, 200, log=True),
+    "reg_lambda": Choice((0.0, 0.1, 1.0, 10.0)),
+    "colsample_bytree": Choice((0.3, 0.5, 1.0)),
+}
+
 #: What is searched for each net and each classical ranker. A net without context keeps its loss: it is what
 #: makes RankNet and ListNet two models.
 SPACES: dict[type, Space] = {
@@ -42,13 +58,10 @@ SPACES: dict[type, Space] = {
     ExpectedRankRegression: {"alpha": Real(1e-6, 1e3, log=True)},
     RankSVM: {"C": Real(1e-4, 1e2, log=True)},
     RankBoost: {"rounds": Whole(20, 500, log=True), "bins": Choice((16, 64, 256))},
-    LambdaMART: {
-        "n_estimators": Whole(50, 1000, log=True),
-        "num_leaves": Whole(4, 255, log=True),
-        "learning_rate": Real(0.01, 0.3, log=True),
-        "min_child_samples": Whole(5, 200, log=True),
-        "reg_lambda": Choice((0.0, 0.1, 1.0, 10.0)),
-    },
+    LinearRanker: {"l2": Choice(("folds", 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0))},
+    LambdaMART: _BOOSTED,
+    BoostedLogit: _BOOSTED,
+    BoostedSubset: _BOOSTED,
 }
 
 
@@ -134,8 +147,10 @@ def present_choice(model: SetPredictor, space: Space) -> dict[str, Any] | None:
         value = params[key] if len(names) == 1 else tuple(params[name] for name in names)
         if key == "net__embedding_depth" and value is None:
             value = params["net__depth"]  # what None means
-        low, high = (None, None) if isinstance(what, Choice) else (what.low, what.high)
-        inside = value in what.values if isinstance(what, Choice) else low <= value <= high  # type: ignore[operator]
+        if isinstance(what, Choice):
+            inside = value in what.values
+        else:
+            inside = isinstance(value, (int, float)) and what.low <= value <= what.high
         if not inside:
             return None
         found[key] = _label(value)

@@ -193,6 +193,8 @@ def _identity(objective: Objective, space: Space, random_state: int) -> str:
         *(test for _, test in objective.folds),
     ):
         digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    if sets.position is not None:
+        digest.update(repr(sets.position.tolist()).encode())
     model = clone(objective.model)
     if "device" in model.get_params():
         model.set_params(device="auto", verbose=False)  # where it runs and what it shows is no part of it

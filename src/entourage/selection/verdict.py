@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
+
 if TYPE_CHECKING:
     from entourage.selection.comparison import Comparison
 
-__all__ = ["LOWER_IS_BETTER", "verdict", "warnings_of"]
-
-#: The metrics of which a lower value is the better one.
-LOWER_IS_BETTER = ("ranking_loss",)
+__all__ = ["verdict", "warnings_of"]
 
 _METRICS = {  # the name of a metric in a sentence, and what a gain of it means, per 100
     "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),

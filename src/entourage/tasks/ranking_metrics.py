@@ -32,6 +32,7 @@ from entourage.errors import DataError, check_choice, check_number
 from entourage.tasks.metric_arrays import Bools, Floats, as_arrays, over_sets
 
 __all__ = [
+    "LOWER_IS_BETTER",
     "METRICS",
     "Metric",
     "average_precision",
@@ -288,6 +289,9 @@ def expected_reciprocal_rank(
 
 
 #: Every metric, by name.
+#: The metrics of which a lower value is the better one.
+LOWER_IS_BETTER = ("ranking_loss",)
+
 METRICS: dict[str, Metric] = {
     "zero_one_accuracy": zero_one_accuracy,
     "ranking_accuracy": ranking_accuracy,

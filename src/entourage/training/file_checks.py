@@ -12,12 +12,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import UnionType
 from typing import Any, NoReturn, TypeAlias, Union, get_args, get_origin
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from entourage.errors import ModelFileError, UserError
 
 __all__ = [
+    "Arrays",
     "Form",
     "check_history",
     "check_optimizer",
@@ -32,7 +34,8 @@ __all__ = [
     "take",
 ]
 
-Form: TypeAlias = tuple[tuple[int, ...], torch.dtype]
+Shape: TypeAlias = tuple[int, ...]
+Form: TypeAlias = tuple[Shape, torch.dtype]
 
 OPTIMIZERS = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
 
@@ -199,3 +202,28 @@ def check_history(section: Any) -> list[dict[str, Any]]:
         )
         need(right, "a row of 'history' is no row of numbers.")
     return list(rows)
+
+
+class Arrays:
+    """The arrays of a file, taken one by one."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self.left = dict(tensors)
+
+    def take(
+        self, name: str, shape: Shape | None, *dtypes: torch.dtype, finite: bool = False
+    ) -> np.ndarray[Any, Any]:
+        """Return an array of this shape, or of one axis of any length, in float64 unless said otherwise."""
+        need(name in self.left, f"{name!r} is missing.")
+        value = self.left.pop(name)
+        right = value.dtype in (dtypes or (torch.float64,))
+        right = right and (value.ndim == 1 if shape is None else tuple(value.shape) == shape)
+        need(
+            right, f"{name!r} has shape {tuple(value.shape)} of {value.dtype}, which doesn't fit the others."
+        )
+        need(not finite or bool(value.isfinite().all()), f"{name!r} is infinite or NaN.")
+        return value.numpy().copy()
+
+    def must_be_empty(self) -> None:
+        """Refuse arrays that were not taken."""
+        need(not self.left, f"it holds arrays that the model doesn't have: {', '.join(self.left)[:100]}.")

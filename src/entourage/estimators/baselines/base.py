@@ -1,18 +1,24 @@
 """What the classical rankers share: they are context-free and score each object from its own features."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from entourage.data.encoder import TableColumns
 from entourage.data.ranks import average_places
 from entourage.data.sets import AnySets, Sets
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.model_file import check_table, content_of, save_described
+from entourage.tasks.ranking_metrics import Metric, ndcg, ranking_accuracy
+from entourage.training.file_checks import Arrays, params_of, take
 
-__all__ = ["Baseline", "features_of", "ordered_pairs", "places"]
+__all__ = ["Baseline", "features_of", "ordered_pairs", "places", "ranking_criterion"]
 
 
 class Baseline(SetPredictor):
@@ -37,6 +43,56 @@ class Baseline(SetPredictor):
     def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:
         """Fit to checked sets with one weight each, on average 1."""
 
+    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        return self._score(sets)
+
+    @abstractmethod
+    def _score(self, sets: Sets) -> NDArray[Any]:
+        """Score all objects of checked sets, packed; higher is better."""
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that :func:`entourage.load` reads."""
+        self._check_fitted()
+        save_described(self, path)
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what a file holds of the model: the JSON content, and the tensors."""
+        fitted, tensors = self._kept()
+        common = {
+            "n_features_in_": self.n_features_in_,
+            "n_situation_features_in_": self.n_situation_features_in_,
+            "table_": self.table_,
+        }
+        return content_of(self, common | fitted), tensors
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """Restore the model that a file holds."""
+        model = cls(**params_of(cls, content.get("params")))
+        fitted: Any = content.get("fitted")
+        model.n_features_in_ = take(fitted, "n_features_in_", int, least=1)
+        model.n_situation_features_in_ = take(fitted, "n_situation_features_in_", int, least=0)
+        arrays = Arrays(tensors)
+        model._restore(fitted, arrays)
+        arrays.must_be_empty()
+        widths = (model.n_features_in_, model.n_situation_features_in_)
+        model.table_ = check_table(fitted.get("table_"), widths)
+        return model
+
+    def facts(self) -> dict[str, str]:
+        """Say in a few words what was learnt, for ``entourage info``."""
+        return {}
+
+    def _kept(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what was learnt, for a file: what JSON can hold, and tensors."""
+        raise NotImplementedError(f"{type(self).__name__} can't be saved.")
+
+    def _restore(self, fitted: Any, arrays: Arrays) -> None:
+        """Set what `_kept` returned, all of it checked."""
+        raise NotImplementedError(f"{type(self).__name__} can't be in a file.")
+
 
 def features_of(sets: Sets) -> NDArray[np.float64]:
     """Return each object's features with those of its set's situation behind them, packed."""
@@ -44,6 +100,14 @@ def features_of(sets: Sets) -> NDArray[np.float64]:
     if sets.situation is not None:
         parts.append(np.repeat(sets.situation, sets.sizes, axis=0))
     return np.concatenate(parts, axis=1, dtype=np.float64)
+
+
+def ranking_criterion(sets: Sets) -> Metric:
+    """Return 0/1-ranking accuracy, or nDCG where targets came from relevance grades, of which some are relevant."""
+    targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
+    if sets.worst is None or not (targets < sets.worst).any():
+        return ranking_accuracy
+    return partial(ndcg, worst=sets.worst)
 
 
 def places(sets: Sets) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -40,5 +40,5 @@ class ExpectedRankRegression(Baseline):
         row_weights = np.repeat(weights, sets.sizes)[known]
         self.model_.fit(features_of(sets)[known], expected, ridge__sample_weight=row_weights)
 
-    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+    def _score(self, sets: Sets) -> NDArray[Any]:
         return np.asarray(-self.model_.predict(features_of(sets)))

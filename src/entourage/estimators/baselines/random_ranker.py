@@ -26,5 +26,5 @@ class RandomRanker(Baseline):
     def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:
         pass
 
-    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+    def _score(self, sets: Sets) -> NDArray[Any]:
         return np.random.default_rng(self.random_state).random(len(sets.objects))

@@ -78,6 +78,6 @@ class RankBoost(Baseline):
         columns = zip(self.thresholds_, features.T, strict=True)
         return np.stack([np.searchsorted(cuts, column, side="left") for cuts, column in columns], axis=1)
 
-    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+    def _score(self, sets: Sets) -> NDArray[Any]:
         codes = self._codes(features_of(sets))
         return np.asarray(self.values_[np.arange(codes.shape[1]), codes].sum(1))

@@ -1,21 +1,27 @@
 """RankSVM: a linear utility that separates the better from the worse of each pair."""
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from entourage.data.sets import Sets
 from entourage.errors import check_number
-from entourage.estimators.baselines.base import Baseline, features_of, ordered_pairs
+from entourage.estimators.baselines.base import features_of, ordered_pairs
+from entourage.estimators.baselines.pair_loss import LinearBaseline, Pairs, minimise, squared_hinge
 
 __all__ = ["RankSVM"]
 
+Floats: TypeAlias = NDArray[np.float64]
 
-class RankSVM(Baseline):
-    """A linear support vector machine on the differences of pairs.
+
+class RankSVM(LinearBaseline):
+    r"""A linear support vector machine on the differences of pairs (Joachims 2002), with the squared hinge loss.
+
+    Features are standardised. The weights minimise :math:`\frac12 |w|^2 + C \sum (\max(0, 1 - w^\top (x_i - x_j)))^2`
+    over the pairs in which object i is better than object j; Newton's method finds the minimum, without a matrix of
+    differences. Under a time limit it ends with the weights so far.
 
     Parameters
     ----------
@@ -24,7 +30,22 @@ class RankSVM(Baseline):
     max_pairs : int
         How many pairs to learn from; where there are more, so many are drawn.
     random_state : int
-        Draws the pairs, and the order in which each is presented.
+        Draws the pairs.
+
+    Attributes
+    ----------
+    mean_, scale_ : of each feature in the training data
+    coef_ : the weight of each standardised feature
+    converged_ : whether the minimum was found
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entourage.baselines import RankSVM
+    >>> X = np.random.default_rng(0).normal(size=(50, 4, 2))
+    >>> ranks = (-X[..., 0]).argsort(1).argsort(1)
+    >>> RankSVM().fit(X, ranks).score(X, ranks) > 0.99
+    True
     """
 
     def __init__(self, C: float = 1.0, *, max_pairs: int = 1_000_000, random_state: int = 0) -> None:
@@ -32,22 +53,17 @@ class RankSVM(Baseline):
         self.max_pairs = max_pairs
         self.random_state = random_state
 
-    def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:
+    def _check_parameters(self) -> None:
         check_number("C", self.C, above=0)
         check_number("max_pairs", self.max_pairs, least=1, whole=True)
+
+    def _learn(self, sets: Sets, weights: Floats) -> None:
+        self._check_parameters()
         rng = np.random.default_rng(self.random_state)
         better, worse, owner = ordered_pairs(sets, at_most=self.max_pairs, rng=rng)
-        scaler = StandardScaler().fit(features_of(sets))
-        features = scaler.transform(features_of(sets))
-        sign = rng.choice([-1.0, 1.0], size=len(better))
-        sign[:2] = [1.0, -1.0][: len(sign)]  # both ways round occur, or there would be one class only
-        if len(sign) == 1:
-            better, worse, owner, sign = (np.repeat(a, 2) for a in (better, worse, owner, sign))
-            sign[1] = -1.0
-        differences = (features[better] - features[worse]) * sign[:, None]
-        svm = LinearSVC(C=self.C, dual=False, fit_intercept=False)
-        svm.fit(differences, sign, sample_weight=weights[owner])
-        self.scaler_, self.coef_ = scaler, svm.coef_[0]
-
-    def _packed_scores(self, sets: Sets) -> NDArray[Any]:
-        return np.asarray(self.scaler_.transform(features_of(sets)) @ self.coef_)
+        cost = self.C * weights[owner]
+        features = features_of(sets)
+        scaler = StandardScaler(copy=False).fit(features)
+        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
+        features = scaler.transform(features)
+        self.coef_, self.converged_ = minimise(features, Pairs(better, worse, cost), squared_hinge)

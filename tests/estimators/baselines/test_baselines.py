@@ -5,13 +5,16 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import LinearSVC
 
 from entourage.baselines import (
     MODELS,
     Baseline,
     ExpectedRankRegression,
     LambdaMART,
+    LinearRanker,
     RandomRanker,
     RankBoost,
     RankSVM,
@@ -22,10 +25,12 @@ from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.base import NotFittedError
 from entourage.estimators.baselines.base import ordered_pairs, places
 from entourage.experiments.paper import read_claims
+from entourage.training.deadline import time_limit
 
 SEEDED = {
     "ERR": ExpectedRankRegression(),
     "RankSVM": RankSVM(),
+    "Linear": LinearRanker(),
     "RankBoost": RankBoost(rounds=20),
     "LambdaMART": LambdaMART(n_estimators=20),
     "Random": RandomRanker(),
@@ -186,6 +191,49 @@ def test_drawn_pairs_are_each_as_likely():
     np.testing.assert_allclose(counts / len(better), 1 / 13, atol=0.01)
 
 
+def test_a_support_vector_machine_is_that_of_liblinear():
+    X, ranks = linear_task(60)
+    noisy = np.random.default_rng(0).permuted(ranks[:20], axis=1)
+    sets = Sets.of(X, np.concatenate([noisy, ranks[20:]]))
+    weights = np.random.default_rng(1).random(60)
+    model = RankSVM(C=0.3).fit(sets, sample_weight=weights)
+    better, worse, owner = ordered_pairs(sets, at_most=10**6, rng=np.random.default_rng(0))
+    Z = (sets.objects - model.mean_) / model.scale_
+    sign = np.where(np.arange(len(better)) % 2, 1.0, -1.0)
+    exact = LinearSVC(C=0.3, dual=False, fit_intercept=False, tol=1e-10)
+    exact.fit((Z[better] - Z[worse]) * sign[:, None], sign, sample_weight=weights[owner] / weights.mean())
+    np.testing.assert_allclose(model.coef_, exact.coef_[0], rtol=1e-4)
+    assert model.converged_
+
+
+def test_a_linear_ranker_is_a_logistic_regression_of_pairs():
+    X, ranks = linear_task(60)
+    sets = Sets.of(X, np.random.default_rng(0).permuted(ranks, axis=1))
+    model = LinearRanker(l2=2.0).fit(sets)
+    better, worse, owner = ordered_pairs(sets, at_most=10**6, rng=np.random.default_rng(0))
+    Z = (sets.objects - model.mean_) / model.scale_
+    sign = np.where(np.arange(len(better)) % 2, 1.0, -1.0)
+    exact = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10)
+    exact.fit((Z[better] - Z[worse]) * sign[:, None], sign, sample_weight=1 / np.bincount(owner)[owner])
+    np.testing.assert_allclose(model.coef_, exact.coef_[0], atol=1e-5)
+
+
+def test_the_penalty_is_large_where_there_is_only_noise_and_small_where_there_is_none():
+    X, ranks = linear_task(60)
+    noise = np.random.default_rng(3).permuted(ranks, axis=1)
+    assert LinearRanker().fit(X, ranks).l2_ < LinearRanker().fit(X, noise).l2_
+    assert LinearRanker().fit(X[:10], ranks[:10]).l2_ == 10.0
+
+
+@pytest.mark.parametrize("model", [RankSVM(), LinearRanker()], ids=["RankSVM", "LinearRanker"])
+def test_a_time_limit_leaves_a_linear_model_of_one_step(model):
+    X, ranks = linear_task(60)
+    with time_limit(0):
+        fitted = clone(model).fit(X, ranks)
+    assert not fitted.converged_
+    assert fitted.score(X, ranks) > 0.9
+
+
 def test_one_pair_is_enough_for_a_support_vector_machine():
     model = RankSVM().fit([[[1.0], [0.0]]], [[0, 1]])
     assert model.predict([[[5.0], [2.0], [9.0]]])[0].tolist() == [1, 2, 0]
@@ -207,6 +255,7 @@ def test_lambda_mart_without_lightgbm_says_what_to_install(monkeypatch):
     ("model", "message"),
     [
         (RankSVM(C=0), "C needs a number above 0"),
+        (LinearRanker("best"), "l2"),
         (RankBoost(rounds=0), "rounds"),
         (RankBoost(bins=1), "bins"),
         (ExpectedRankRegression(alpha=-1), "alpha"),

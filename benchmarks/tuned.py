@@ -1,10 +1,10 @@
-"""Real data, all models, each tuned on the training part within the same budget: ``python -m benchmarks.real``.
+"""Real data, all models, each tuned on the training part within the same budget: ``python -m benchmarks.tuned``.
 
 F1 (learnt from the seasons 2000 to 2018, judged on 2019 and later) and MQ2008 (five folds). Settings are chosen by
 three inner folds of the training part (seasons are not parted) in at most ``--trials`` trials or ``--seconds`` for
 each model. The declared spaces of the nets have more dimensions than such a budget can search: here it is how
 large the net is (a linear one too), how long and how fast it learns, its weight decay and its loss.
-Rows are kept in ``results/real.jsonl`` as they come.
+Rows are kept in ``results/tuned.jsonl`` as they come.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULTS / "real.jsonl")
+    parser.add_argument("--out", type=Path, default=RESULTS / "tuned.jsonl")
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
     done = {(row["task"], row["fold"], row["model"]) for row in rows}
