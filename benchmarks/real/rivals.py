@@ -15,7 +15,7 @@ CHOOSERS = {"rank": Ranker, "choice": DiscreteChooser, "subset": SubsetChooser}
 #: For few sets, which are soon overfitted, and for large ones.
 SHORT = {"steps": 300, "batch_size": 32, "weight_decay": 1.0}
 BASELINES = {
-    "rank": ("BestColumn", "RankSVM", "LambdaMART"),
+    "rank": ("BestColumn", "RankSVM", "LinearRanker", "LambdaMART"),
     "choice": ("BestColumnLogit", "BoostedLogit"),
     "subset": ("BestColumnSubset", "BoostedSubset"),
 }

@@ -1,4 +1,7 @@
-"""The table that is printed: each model of a task, ours against rivals with intervals, and the target beside it."""
+"""The table that is printed: each model of a task, ours against rivals with intervals, and the target beside it.
+
+Intervals are of the models as they were fitted: people are resampled, fits are not.
+"""
 
 from collections import defaultdict
 from pathlib import Path
