@@ -42,9 +42,9 @@ def fit(path: Path, folder: str) -> None:
     from entourage.data import read_table
     from entourage.data.encoder import TableEncoder
     from entourage.estimators.fit_on_disk import fit_on_disk
-    from entourage.selection.auto import estimator_for
+    from entourage import Ranker
 
-    model = estimator_for("fate", steps=200, device="cpu", random_state=0)
+    model = Ranker("fate", steps=200, device="cpu", random_state=0)
     roles = {"set_id": "set", "target": "y"}
     before, peak, done = own_megabytes(), [0.0], threading.Event()
 

@@ -13,7 +13,7 @@ from entourage.choice.contextual import ContextualLogit
 from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
-from entourage.estimators.model_file import check_table
+from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import relative_from
 from entourage.training.file_checks import Arrays, fits, need, params_of, take
 

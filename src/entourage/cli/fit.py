@@ -1,6 +1,8 @@
 """The command ``entourage fit``: learn from a table and write a model file."""
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +16,13 @@ from entourage.cli.options import (
     Device,
     Encoding,
     Feature,
+    Group,
     Ignore,
     Missing,
     ModelOut,
     Outside,
     Position,
+    Relative,
     Seed,
     Sep,
     SetId,
@@ -31,6 +35,7 @@ from entourage.cli.options import (
     estimator_settings,
     outside_settings,
     read_training_table,
+    relative_settings,
 )
 from entourage.errors import UserError, check_choice
 from entourage.files import check_output
@@ -45,7 +50,11 @@ def fit(
     out: ModelOut,
     target_kind: TargetKind = "rank",
     model: Annotated[
-        str, typer.Option(help="context_free, fate, feta, set_attention, or auto: the best of them.")
+        str,
+        typer.Option(
+            help="context_free, fate, feta, set_attention, or auto: a blend of the best of linear models, boosted "
+            "trees and nets."
+        ),
     ] = "auto",
     feature: Feature = None,
     situation: Situation = None,
@@ -54,9 +63,19 @@ def fit(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf8",
+    relative: Relative = None,
+    group: Group = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Of a net: hinge, logistic, plackett_luce, listnet; of choices, nll, ..."),
+    ] = None,
+    members: Annotated[int, typer.Option(min=1, help="Nets in an ensemble, trained at once.")] = 1,
     budget: Annotated[
-        float, typer.Option(min=0, help="With auto: begin no further net after so many seconds.")
+        float, typer.Option(min=1, help="With auto: how many seconds it may take, training included.")
     ] = 300,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With auto: fits in parallel; by default one a core.")
+    ] = None,
     outside: Outside = False,
     position: Position = None,
     steps: Steps = None,
@@ -83,13 +102,25 @@ def fit(
     check_output(out, table)
     csv = csv_options(sep, decimal, encoding)
     settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
+    settings |= {
+        "members": members,
+        "relative": relative_settings(relative),
+        "budget": budget,
+        "workers": workers or os.cpu_count() or 1,
+    }
+    settings |= {} if loss is None else {"loss": loss}
 
-    from entourage.selection.auto import CANDIDATES, choose_net, estimator_for
-    from entourage.tasks import TASKS
+    from entourage.estimators import estimator_class
+    from entourage.nets import NETS
+    from entourage.selection.auto import plan_blend
+    from entourage.training.progress import in_words
 
-    check_choice("--model", model, [*CANDIDATES, "auto"])
+    check_choice("--model", model, [*NETS, "auto"])
+    estimator = estimator_class(target_kind)(model, **settings)
+    if loss is not None:
+        estimator.task.find_loss(loss)  # says which there are
     console = Console(stderr=as_json)
-    settings["verbose"] = Console(stderr=True).is_terminal
+    estimator.set_params(verbose=Console(stderr=True).is_terminal)
     roles: dict[str, Any] = {"set_id": set_id, "target": target, "target_kind": target_kind}
     if on_disk is not None:
         if model == "auto":
@@ -99,7 +130,8 @@ def fit(
         if position is not None:
             raise UserError("--position needs a table in memory; leave --on-disk out.")
         columns = {"features": feature, "situation": situation, "ignore": ignore, "missing": missing or []}
-        estimator = estimator_for(model, target_kind, **settings)
+        if group is not None:
+            raise UserError("--group needs a table in memory; leave --on-disk out.")
         trained = _fit_on_disk(estimator, table, on_disk, roles | columns)
         estimator.set_params(verbose=False).save(out)
         console.print(f"{model}, {trained}")
@@ -113,20 +145,26 @@ def fit(
         ignore=ignore,
         missing=missing,
         csv=csv,
+        group=group,
         position=position,
     )
-    sets, tried = training.packed.sets, []
+    sets = training.packed.sets
     if model == "auto":
-        tried = choose_net(
-            sets,
-            lambda name: estimator_for(name, target_kind, **settings),
-            seconds=budget,
-            on_try=lambda t: console.print(
-                f"{t.name}: {TASKS[target_kind].searched_words} {t.score:.4f} on held-out sets, {t.seconds:.0f} s"
-            ),
+        estimator.set_params(verbose=False)
+        console.print(
+            str(plan_blend(estimator, sets, groups=training.groups, random_state=seed)), soft_wrap=True
         )
-        model = tried[0].name
-    estimator = estimator_for(model, target_kind, **settings).fit(sets)
+        begin = time.monotonic()
+        estimator.fit(
+            sets, groups=training.groups, on_evaluation=lambda one: console.print(str(one), soft_wrap=True)
+        )
+        shares = {one.name: one.weight for one in estimator.tried_ if one.weight > 0}
+        shown = ", ".join(
+            f"{name} {share:.0%}" for name, share in sorted(shares.items(), key=lambda s: -s[1])
+        )
+        console.print(f"Blend: {shown}; {in_words(time.monotonic() - begin)}", soft_wrap=True)
+    else:
+        estimator.fit(sets, groups=training.groups)
     estimator.set_params(verbose=False).save(out)
     result = {
         "model": model,
@@ -136,7 +174,10 @@ def fit(
         "features": sets.n_features,
         "held_out_score": estimator.held_out_score_,
         "best_score": estimator.best_score_,
-        "tried": [vars(one) for one in tried],
+        "tried": [
+            vars(one) | {"score": None if isnan(one.score) else one.score}
+            for one in getattr(estimator, "tried_", [])
+        ],
     }
     if as_json:
         typer.echo(json.dumps(result))

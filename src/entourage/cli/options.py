@@ -32,6 +32,7 @@ __all__ = [
     "ModelPath",
     "Outside",
     "Position",
+    "Relative",
     "Seed",
     "Sep",
     "SetId",
@@ -46,6 +47,7 @@ __all__ = [
     "outside_settings",
     "read_for",
     "read_training_table",
+    "relative_settings",
     "run_on",
 ]
 
@@ -74,6 +76,14 @@ Ignore = Annotated[
 Group = Annotated[
     str | None,
     typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
+]
+Relative = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--relative",
+        help="A numeric column to see relative to its set, too (centred, z-score, rank, gaps); may be given again; "
+        "all for all.",
+    ),
 ]
 Outside = Annotated[
     bool,
@@ -125,6 +135,13 @@ def estimator_settings(device: str, seed: int, steps: int | None) -> dict[str, A
     """Return what --device, --seed and --steps set."""
     settings: dict[str, Any] = {"device": device, "random_state": seed}
     return settings if steps is None else settings | {"steps": steps}
+
+
+def relative_settings(columns: list[str] | None) -> bool | list[str]:
+    """Return what --relative sets."""
+    if not columns:
+        return False
+    return True if columns == ["all"] else columns
 
 
 def outside_settings(outside: bool, kind: str) -> dict[str, Any]:

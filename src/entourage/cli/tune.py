@@ -76,8 +76,8 @@ def tune(
     csv = csv_options(sep, decimal, encoding)
     settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
 
+    from entourage.estimators import estimator_class
     from entourage.selection import tune as search
-    from entourage.selection.auto import estimator_for
 
     training = read_training_table(
         table,
@@ -92,7 +92,7 @@ def tune(
         group=group,
         position=position,
     )
-    estimator = estimator_for(model, target_kind, **settings)
+    estimator = estimator_class(target_kind)(model, **settings)
     terminal = Console(stderr=True).is_terminal
     found = search(
         estimator,

@@ -78,6 +78,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
         relative: bool | str | Sequence[str | int] = False,
         members: int = 1,
         budget: float = 300.0,
+        workers: int = 1,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -112,6 +113,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
             relative=relative,
             members=members,
             budget=budget,
+            workers=workers,
             categories=categories,
             device=device,
             precision=precision,
@@ -204,6 +206,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
         relative: bool | str | Sequence[str | int] = False,
         members: int = 1,
         budget: float = 300.0,
+        workers: int = 1,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -238,6 +241,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
             relative=relative,
             members=members,
             budget=budget,
+            workers=workers,
             categories=categories,
             device=device,
             precision=precision,
@@ -253,6 +257,14 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
         if self.threshold != "held-out":
             check_number("threshold (unless it is 'held-out')", self.threshold)
         return super()._check_training_data(*arguments, **named)
+
+    def _learn_from_held_out(
+        self, sets: Sets, scores: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> None:
+        """Find the threshold of a blend."""
+        self.threshold_ = self.task.threshold
+        if self.threshold == "held-out":
+            self.threshold_ = self.task.best_threshold(sets, scores, weights)
 
     def finish(self, start: Start, outcome: Outcome) -> Self:
         """Keep the results of training, and find the threshold on the held-out sets."""

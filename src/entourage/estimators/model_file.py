@@ -11,7 +11,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from entourage.data.columns import Column
-from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
+from entourage.estimators.blend_file import blend_from, describe_blend
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
+from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import describe_relative, describe_view, view_from
 from entourage.nets import NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
@@ -36,7 +36,6 @@ from entourage.training.file_checks import (
     check_optimizer,
     check_versions,
     check_weights,
-    fits,
     forms_of,
     need,
     params_of,
@@ -53,6 +52,7 @@ __all__ = [
     "attributes_of",
     "check_table",
     "content_of",
+    "describe_net_estimator",
     "load",
     "members_of",
     "net_estimator_from",
@@ -85,7 +85,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def save_net_estimator(model: "NetEstimator", path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator of a net."""
     _check_class(model)
-    tensor_file.write(path, "model", *_describe(model))
+    tensor_file.write(path, "model", *describe_net_estimator(model))
 
 
 def save_described(model: Any, path: str | os.PathLike[str]) -> None:
@@ -103,8 +103,10 @@ def _check_class(model: Any) -> None:
         )
 
 
-def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]:
+def describe_net_estimator(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to restore a fitted estimator: the JSON content, and the tensors."""
+    if model.blend_ is not None:
+        return describe_blend(model, _params_of(model), _versions())
     net = model.net_
     names = {kind: name for name, kind in NETS.items()}
     if type(net) not in names:
@@ -112,19 +114,7 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
             f"A model file can hold {', '.join(k.__name__ for k in names)}; this net is a "
             f"{type(net).__name__}. Pickle the estimator instead."
         )
-    params = model.get_params(deep=False)
-    params["loss"] = loss_name(model.loss, model.task.losses)
-    if params["loss"] is None:
-        warnings.warn(
-            "A model file holds no code: the loss is left out. To train the loaded model further, give "
-            "it again with set_params(loss=...).",
-            stacklevel=4,
-        )
-    for name in NEVER_FROM_A_FILE:
-        del params[name]
-    params["random_state"] = model.seed_
-    params["members"] = members_of(model.scorer_)
-    del params["net"]
+    params = _params_of(model) | {"members": members_of(model.scorer_)}
     content = {
         "estimator": type(model).__name__,
         "params": params,
@@ -148,6 +138,21 @@ def _describe(model: "NetEstimator") -> tuple[dict[str, Any], dict[str, Tensor]]
     tensors |= {f"optimizer.{name}": value for name, value in model.optimizer_state_.items()}
     content["view"], of_view = describe_view(model.view_)
     return content, tensors | of_view
+
+
+def _params_of(model: "NetEstimator") -> dict[str, Any]:
+    """Return the parameters that a file holds; the net has a place of its own."""
+    params: dict[str, Any] = model.get_params(deep=False)
+    params["loss"] = loss_name(model.loss, model.task.losses)
+    if params["loss"] is None:
+        warnings.warn(
+            "A model file holds no code: the loss is left out. To train the loaded model further, give "
+            "it again with set_params(loss=...).",
+            stacklevel=5,
+        )
+    for name in (*NEVER_FROM_A_FILE, "net"):
+        del params[name]
+    return params | {"random_state": model.seed_}
 
 
 def _describe_positions(model: "NetEstimator") -> dict[str, Any]:
@@ -210,6 +215,10 @@ def net_estimator_from(
     kind: type["NetEstimator"], content: dict[str, Any], tensors: dict[str, Tensor]
 ) -> "NetEstimator":
     """Make an estimator of a net again, if all that the file says of it can be."""
+    if "blend" in content:
+        params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
+        need("net" not in params, "a net is among the parameters.")
+        return blend_from(kind("auto", **params), content, tensors)
     kept = _unpack(kind, content, tensors)
     model = kind(kept.net, **kept.params)
     if model.loss is not None:
@@ -379,29 +388,3 @@ def _optimizer_of(
     """Return the state of the optimiser; nothing where it is that of another one than is set now."""
     kinds = check_optimizer(found, shapes)
     return found if kinds <= {optimizer} else {}
-
-
-def check_table(table: Any, n_features: tuple[int, int]) -> dict[str, Any] | None:
-    """Return what turns tables into sets, if it gives as many features as the model has; None where there is none."""
-    if table is None:
-        return None
-    need(fits(table, TableEncoder), "'table' is not what turns a table into sets.")
-    known = {field.name for field in fields(Column)}
-    columns = [
-        {name: value for name, value in column.items() if name in known} for column in table["columns"]
-    ]
-    encoder = TableEncoder.from_json(table | {"columns": columns})
-    check_choice("target_kind", encoder.target_kind, TARGET_KINDS)
-    for column in encoder.columns:
-        check_choice("the kind of a column", column.kind, ["number", "flag", "category", "code"])
-        check_choice("the role of a column", column.role, ["object", "situation"])
-        need(math.isfinite(column.fill), "what stands for a missing number is infinite.")
-    widths = tuple(
-        sum(column.width for column in encoder.columns if column.role == role)
-        for role in ("object", "situation")
-    )
-    need(
-        widths == tuple(n_features),
-        f"'table' gives {widths} features, and the model has {tuple(n_features)}.",
-    )
-    return {**table, "columns": columns}

@@ -4,6 +4,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -15,10 +16,16 @@ from entourage.data.encoder import TableColumns
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.blend import Blend
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.inputs import encoder_of, given_sets
 from entourage.estimators.large_sets import warn_of_large_sets
-from entourage.estimators.model_file import members_of, net_estimator_from, save_net_estimator
+from entourage.estimators.model_file import (
+    describe_net_estimator,
+    members_of,
+    net_estimator_from,
+    save_net_estimator,
+)
 from entourage.estimators.plugins import automatic
 from entourage.estimators.setup import (
     Categories,
@@ -54,6 +61,7 @@ class NetEstimator(SetPredictor):
     learns_position = True
     position_effects_: dict[Any, float] | None = None
     tried_: list[Any]
+    blend_: Blend | None = None  # with "auto", instead of a net
     calibration_: Calibration | None = None
 
     def __init__(
@@ -83,6 +91,7 @@ class NetEstimator(SetPredictor):
         relative: bool | str | Sequence[str | int] = False,
         members: int = 1,
         budget: float = 300.0,
+        workers: int = 1,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -116,6 +125,7 @@ class NetEstimator(SetPredictor):
         self.relative = relative
         self.members = members
         self.budget = budget
+        self.workers = workers
         self.categories = categories
         self.device = device
         self.precision = precision
@@ -134,7 +144,8 @@ class NetEstimator(SetPredictor):
         *,
         situation: ArrayLike | Sequence[str] | None = None,
         sample_weight: ArrayLike | str | None = None,
-        on_evaluation: Callable[[float], None] | None = None,
+        groups: ArrayLike | str | None = None,
+        on_evaluation: Callable[[Any], None] | None = None,
         **table: Unpack[TableColumns],
     ) -> Self:
         """Learn from sets and their targets, or from a long table: one row an object.
@@ -148,8 +159,12 @@ class NetEstimator(SetPredictor):
         sample_weight : array of shape (n,), optional
             How much each set counts: in training, in the held-out score and in the standardisation of features. A set
             of weight 0 is left out. Of a frame: also the name of a column.
+        groups : array of shape (n,), optional
+            Sets of one group, such as a person, are not parted: all are held out for early stopping, or none. Of a
+            frame: also the name of a column, which is then no feature.
         on_evaluation : callable, optional
-            Called with the score of the held-out sets after each evaluation. An error that it raises ends the training.
+            Called with the score of the held-out sets after each evaluation; with "auto", with each candidate (an entry
+            of ``tried_``) as it is done. An error that it raises ends the training.
         set_id, target : str
             Of a frame: the columns of the set id and of the target.
         target_kind : {"rank", "relevance", "choice", "subset"}
@@ -163,7 +178,10 @@ class NetEstimator(SetPredictor):
             is then no feature. Each position has an effect that is added to the utility in training, and left out in
             predictions, which need no positions; ``position_effects_`` holds them.
         """
-        start = self.prepare(X, y, situation, sample_weight, table)
+        if isinstance(self.net, str) and self.net == "auto":
+            checked = self._check_training_data(X, y, situation, sample_weight, groups, table=table)
+            return self._fit_blend(*checked, on_evaluation)
+        start = self.prepare(X, y, situation, sample_weight, table, groups)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
         if start.evaluation is not None and on_evaluation is not None:
             evaluate = _with_callback(start.evaluation, on_evaluation)
@@ -180,15 +198,21 @@ class NetEstimator(SetPredictor):
         return self.finish(start, outcome)
 
     def prepare(
-        self, X: Any, y: Any, situation: Any, sample_weight: Any, table: TableColumns | None = None
+        self,
+        X: Any,
+        y: Any,
+        situation: Any,
+        sample_weight: Any,
+        table: TableColumns | None = None,
+        groups: Any = None,
     ) -> Start:
         """Check everything and lay out what training needs."""
         check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
-        sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
+        sets, weights, labels = self._check_training_data(X, y, situation, sample_weight, groups, table=table)
         check_number("validation", self.validation, least=0, below=1)
         categories_of(self, sets)  # says what is wrong with them before any net is tried
         seed = draw_seed(self.random_state, self.checkpoint)
-        return prepare(self, self._find_net(sets, weights, seed), sets, weights, seed)
+        return prepare(self, check_net(self.net), sets, weights, seed, labels)
 
     def finish(self, start: Start, outcome: Outcome) -> Self:
         """Keep the results of training; warn where it was interrupted."""
@@ -231,6 +255,8 @@ class NetEstimator(SetPredictor):
         which later calls keep. Nothing is held out, and no weights are averaged. A pass that fails or is
         interrupted leaves the model as it was.
         """
+        if isinstance(self.net, str) and self.net == "auto":
+            raise ParameterError("partial_fit trains one net: name it, instead of auto.")
         known = encoder_of(self) if hasattr(self, "scorer_") and is_frame(X) else None
         sets, weights, _ = self._check_training_data(
             X, y, situation, sample_weight, table=table, encoder=known
@@ -248,9 +274,7 @@ class NetEstimator(SetPredictor):
             seed, count, state = draw_seed(self.random_state), 0, None
             categories = categories_of(self, sets)
             view = view_of(self, sets, weights, categories, ignore_constant=False)  # more may come
-            if isinstance(self.net, str):
-                raise ParameterError("partial_fit can't choose a net: call fit first, or name one.")
-            net = self._find_net(sets, weights, seed)
+            net = check_net(self.net)
             scorer = build_scorer(self, net, view, categories, seed)
         device = find_device(self.device)
         resident = resident_of(self, view(self.task.in_single_precision(sets)), device, weights)
@@ -278,33 +302,48 @@ class NetEstimator(SetPredictor):
 
     def _check_unchanged(self) -> None:
         """Check that the parameters of a fitted model have not changed."""
-        named = self.net is None or isinstance(self.net, str) or repr(self.net) == repr(self.net_)
+        named = self.net is None or repr(check_net(self.net)) == repr(self.net_)
         if not named or self.members != members_of(self.scorer_):
             raise ParameterError(
                 f"This model was fitted as {members_of(self.scorer_)} × {self.net_!r}; its parameters have changed "
                 "since. To continue, set them back; to start anew, call fit."
             )
 
-    def _find_net(self, sets: Sets, weights: NDArray[np.float64] | None, seed: int) -> Net:
-        """Return the net to build: the given one, or the best of the family."""
-        if hasattr(self, "tried_"):
-            del self.tried_
-        if not (isinstance(self.net, str) and self.net == "auto"):
-            return check_net(self.net)
+    def _fit_blend(
+        self,
+        sets: Sets,
+        weights: NDArray[np.float64] | None,
+        groups: Any,
+        on_evaluation: Callable[[Any], None] | None,
+    ) -> Self:
+        """Fit a blend of the best models there are: ``net="auto"``."""
         if sets.on_disk or self.checkpoint is not None:
-            what = (
-                "Sets on disk are too large to try each net" if sets.on_disk else "A checkpoint is of one net"
-            )
-            raise ParameterError(f'{what}: name one instead of "auto".')
-        auto = automatic()
+            what = "Sets on disk are too large for it" if sets.on_disk else "A checkpoint is of one net"
+            raise ParameterError(f'"auto" fits many models. {what}: name a net instead.')
+        seed = draw_seed(self.random_state)
+        tell = partial(print, flush=True) if self.verbose else lambda said: None
+        found = automatic().fit_blend(
+            self,
+            sets,
+            groups=groups,
+            weights=weights,
+            random_state=seed,
+            on_plan=tell,
+            on_try=on_evaluation or tell,
+        )
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
+        self.blend_, self.tried_, self.seed_ = found.blend, found.tried, seed
+        self.categories_ = list(found.blend.categories)
+        self.best_score_, self.held_out_score_ = found.best_score, found.held_out_score
+        self._learnt_from(sets)
+        self._learn_from_held_out(found.sets, found.scores, found.weights)
+        return self
 
-        def make(name: str) -> NetEstimator:
-            model: NetEstimator = clone(self).set_params(net=clone(auto.CANDIDATES[name]), random_state=seed)
-            return model
-
-        self.tried_ = auto.choose_net(sets, make, seconds=self.budget, weights=weights)
-        best: Net = auto.CANDIDATES[self.tried_[0].name]
-        return best
+    def _learn_from_held_out(
+        self, sets: Sets, scores: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> None:
+        """Learn what else there is from sets that were held out, and their scores."""
 
     def keep(
         self,
@@ -318,6 +357,8 @@ class NetEstimator(SetPredictor):
         partial_fits: int,
     ) -> None:
         """Keep the results of training."""
+        for name in ("blend_", "tried_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
         self.net_ = clone(net)  # what scorer_ was built from
@@ -336,6 +377,8 @@ class NetEstimator(SetPredictor):
     # --- predicting -----------------------------------------------------------------------------
 
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
+        if self.blend_ is not None:
+            return self.blend_.scores(sets, self.device)
         return self._scores_of(self.scorer_, sets)
 
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
@@ -387,7 +430,7 @@ class NetEstimator(SetPredictor):
     def _member_scores(self, sets: Sets) -> NDArray[Any]:
         """Score with each member: (members, objects)."""
         self._check_fitted()
-        if not isinstance(self.scorer_, Stack):
+        if self.blend_ is not None or not isinstance(self.scorer_, Stack):
             raise ParameterError(
                 "A single net has no spread over members: fit an ensemble, Ranker(..., members=8)."
             )
@@ -401,6 +444,10 @@ class NetEstimator(SetPredictor):
         """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()
         save_net_estimator(self, path)
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what a file holds of the model: the JSON content, and the tensors."""
+        return describe_net_estimator(self)
 
     @classmethod
     def from_file(cls, content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":

@@ -52,6 +52,12 @@ class CalibratedPredictor(SetPredictor):
         scores = self._checked_scores(kept)
         self.calibration_ = Calibration.fit(self.task, kept, scores, own, most_work=MOST_WORK_IN_FIT)
 
+    def _learn_from_held_out(
+        self, sets: Sets, scores: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> None:
+        """Calibrate a blend, on sets that none of the models that score them learnt from."""
+        self.calibration_ = Calibration.fit(self.task, sets, scores, weights, most_work=MOST_WORK_IN_FIT)
+
     def _calibrated(self) -> Calibration:
         """Return what was learnt from held-out sets, or raise an error."""
         self._check_fitted()

@@ -24,9 +24,10 @@ class Ranker(CalibratedRanker, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
-        By default ``FATE()``. "auto" tries the family (:mod:`entourage.selection.auto`) on a held-out fifth of the
-        sets and selects the best.
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
+        By default ``FATE()``. Names are those of the command line: "fate", "feta", "set_attention", "context_free".
+        "auto" fits linear models, boosted trees and nets, with and without the set-relative view, and blends the best
+        (:mod:`entourage.selection.auto`).
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}
@@ -81,7 +82,10 @@ class Ranker(CalibratedRanker, NetEstimator):
         How many nets to train, at once, for an ensemble: their scores are averaged, and their disagreement measures
         uncertainty (``predict_scores(X, return_std=True)``, `predict_pairs`).
     budget : float
-        With "auto": the seconds after which no further net is tried.
+        With "auto": how many seconds `fit` may take. Training is stopped by it, too.
+    workers : int
+        With "auto": fits side by side, in processes of one thread each. More than 1 needs a script that is guarded by
+        ``if __name__ == "__main__"``.
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
         a code outside, such as 0, is a level that was never seen. By default those that a table has.
@@ -108,7 +112,8 @@ class Ranker(CalibratedRanker, NetEstimator):
     ----------
     scorer_ : the fitted module
     net_ : the net it was built from
-    tried_ : with "auto", the held-out score of each net
+    blend_ : with "auto", the models and their weights, instead of ``scorer_``, ``net_`` and what belongs to them
+    tried_ : with "auto", the held-out score of each candidate, its tier, its weight and its seconds
     history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
         scores of two halves of them
     best_score_ : the best score on the held-out sets, None where none were held out. The weights were selected by it,

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from entourage.data.relative import Relative, find_places
 from entourage.data.sets import Sets
-from entourage.errors import ParameterError, check_number
+from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.large_sets import warn_of_large_sets
 from entourage.estimators.positions import Positions
 from entourage.estimators.validation_split import evaluation_on, hold_out
-from entourage.nets import FATE, Net, Scorer
+from entourage.nets import FATE, NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
 from entourage.nets.ensemble import Stack
 from entourage.tasks import Ranking
@@ -70,14 +70,19 @@ class Start:
 
 
 def prepare(
-    model: "NetEstimator", net: Net, sets: Sets, weights: NDArray[np.float64] | None, seed: int
+    model: "NetEstimator",
+    net: Net,
+    sets: Sets,
+    weights: NDArray[np.float64] | None,
+    seed: int,
+    groups: Any = None,
 ) -> Start:
     """Lay out what training needs, for checked sets."""
     categories = categories_of(model, sets)
     view = view_of(model, sets, weights, categories)
     scorer = build_scorer(model, net, view, categories, seed)
     task = model.task
-    training, held_out = hold_out(task, sets, model.validation, seed)
+    training, held_out = hold_out(task, sets, model.validation, seed, groups)
     device = find_device(model.device)
     own = None if weights is None else weights[training]
     positions = Positions.of(sets)
@@ -134,11 +139,15 @@ def draw_seed(random_state: Any, checkpoint: str | os.PathLike[str] | None = Non
 
 
 def check_net(net: Any) -> Net:
-    """Return the net to build; FATE where none is given."""
+    """Return the net to build, given itself or by its name; FATE where none is given."""
     net = FATE() if net is None else net
+    if isinstance(net, str):
+        return NETS[check_choice("net", net, [*NETS, "auto"])]()
     if not isinstance(net, Net):
         hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
-        raise ParameterError(f'net needs a net such as FATE() or FETA(), or "auto"; got {net!r}{hint}')
+        raise ParameterError(
+            f'net needs a net such as FATE() or FETA(), its name such as "fate", or "auto"; got {net!r}{hint}'
+        )
     return net
 
 

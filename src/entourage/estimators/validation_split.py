@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from entourage.data.resampling import labels_of
 from entourage.data.sets import Sets
 from entourage.tasks import Task, metric_of_sets
 from entourage.training.batches import Resident
@@ -19,16 +20,35 @@ FEWEST_TO_HOLD_OUT = 20  # with fewer informative sets than this, none are held 
 
 
 def hold_out(
-    task: Task, sets: Sets, share: float, seed: int
+    task: Task, sets: Sets, share: float, seed: int, groups: Any = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return which sets to learn from, and which to hold out: only informative ones; None for none."""
+    """Return which sets to learn from, and which to hold out: only informative ones; None for none.
+
+    With ``groups``, one label a set, whole groups are held out.
+    """
     informative = np.flatnonzero(task.informative(sets))
     if not share or len(informative) < FEWEST_TO_HOLD_OUT:
         return np.arange(len(sets)), None
     count = min(max(1, round(share * len(sets))), len(informative) - 1)
     count = min(count, MOST_TO_HOLD_OUT) if sets.on_disk else count  # these are read into memory
+    if groups is not None:
+        return _hold_out_groups(labels_of(groups, len(sets)), informative, count, seed)
     held_out = np.sort(np.random.default_rng([seed, 2**32]).permutation(informative)[:count])
     return np.setdiff1d(np.arange(len(sets)), held_out), held_out
+
+
+def _hold_out_groups(
+    labels: NDArray[np.int64], informative: NDArray[np.int64], count: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Hold out groups, drawn at random, until they have about ``count`` informative sets; one group is left."""
+    sizes = np.bincount(labels[informative], minlength=int(labels.max()) + 1)
+    order = np.random.default_rng([seed, 2**32]).permutation(len(sizes))
+    order = order[sizes[order] > 0]
+    if len(order) < 2:
+        return np.arange(len(labels)), None
+    some = order[: max(1, int(np.searchsorted(np.cumsum(sizes[order[:-1]]), count, side="right")))]
+    held_out = informative[np.isin(labels[informative], some)]
+    return np.flatnonzero(~np.isin(labels, some)), held_out
 
 
 def evaluation_on(

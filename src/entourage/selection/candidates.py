@@ -1,34 +1,64 @@
-"""Which models are compared: some that score each object alone, some that see the company of its set."""
+"""Which models are tried: the one list that ``auto`` and ``compare`` share.
+
+There are three tiers. A *context-free* model scores each object alone. A *relative* one also sees its standing in the
+set, column by column (:mod:`entourage.data.relative`). A *context* model is a net of the whole set: interactions.
+"""
 
 import importlib.util
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 from sklearn.base import clone
 
 from entourage.choice import MultinomialLogit
-from entourage.errors import ParameterError, check_choice, check_number
+from entourage.data.relative import find_places
+from entourage.data.sets import Sets
+from entourage.errors import DataError, ParameterError, check_choice, check_number
 from entourage.estimators import DiscreteChooser, NetEstimator, estimator_class
 from entourage.estimators.base import SetPredictor
-from entourage.estimators.baselines import LambdaMART, RankSVM
-from entourage.nets import REGISTRY, ContextAblated, ContextFree
+from entourage.estimators.baselines import (
+    BestColumn,
+    BestColumnLogit,
+    BestColumnSubset,
+    BoostedLogit,
+    BoostedSubset,
+    LambdaMART,
+    LinearRanker,
+)
+from entourage.nets import FATE, FETA, Net, SetAttention
+from entourage.nets.context_ablated import ContextAblated
+from entourage.nets.context_free import ContextFree
 from entourage.tasks import task_of
 
 __all__ = [
     "KINDS",
+    "TIERS",
+    "Candidate",
     "Candidates",
     "LinearLogit",
+    "candidate_names",
     "check_candidates",
     "default_candidates",
+    "list_candidates",
     "missing_by_default",
+    "sees_numbers",
     "with_outside",
 ]
 
 Candidates: TypeAlias = Mapping[str, tuple[SetPredictor, str]]
 
-#: What a candidate may be: it scores each object alone, or in the company of its set.
-KINDS = ("context-free", "context")
+#: What a candidate may be: it scores each object alone, by its standing in the set, or in the context of its set.
+KINDS = ("context-free", "relative", "context")
+
+#: What a kind is called where the three are compared.
+TIERS = {"context-free": "alone", "relative": "relative", "context": "net"}
+
+BATCH_SIZE = 64
+FEWEST_STEPS, MOST_STEPS = 400, 2000
+PASSES = 60  # through the data, within these numbers of steps
 
 
 class LinearLogit(MultinomialLogit):
@@ -57,85 +87,183 @@ class LinearLogit(MultinomialLogit):
         """Say nothing of what the data don't identify: the penalty holds it near 0."""
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A model to try.
+
+    Attributes
+    ----------
+    name : in tables and options
+    model : not fitted
+    kind : of :data:`KINDS`
+    compared : whether `compare` tries it by default
+    blended : whether ``auto`` tries it
+    """
+
+    name: str
+    model: SetPredictor
+    kind: str
+    compared: bool = True
+    blended: bool = True
+
+
+def list_candidates(
+    n_sets: int,
+    kind: str = "rank",
+    *,
+    outside: bool = False,
+    relative: bool = True,
+    steps: int | None = None,
+    base: NetEstimator | None = None,
+    device: str = "auto",
+) -> list[Candidate]:
+    """Return every model to try, those that are quick and strong first.
+
+    Parameters
+    ----------
+    n_sets : to learn from: nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at
+        least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of their
+        training sets that they hold out
+    kind, outside : of the task, see :data:`entourage.tasks.TASKS`
+    relative : whether there are numbers to see relative to their set
+    steps : of nets, instead
+    base : an estimator whose other settings the nets take; by default one of defaults
+    device : of nets, where there is no ``base``
+    """
+    check_number("n_sets", n_sets, least=1, whole=True)
+    task_of(kind, outside=outside)  # says what doesn't go together
+    if steps is None:
+        steps = min(max(math.ceil(PASSES * n_sets / BATCH_SIZE), FEWEST_STEPS), MOST_STEPS)
+    extra: dict[str, Any] = {"outside": True} if outside else {}
+    plain = estimator_class(kind)(device=device, **extra) if base is None else base
+    columns = plain.relative or True
+    training = {"steps": steps, "epochs": None, "batch_size": BATCH_SIZE, "patience": 12}
+
+    def net(which: Net, *, standing: bool = False, **other: Any) -> NetEstimator:
+        made: NetEstimator = clone(plain)
+        return made.set_params(net=which, relative=columns if standing else False, **training | other)  # type: ignore[no-any-return]
+
+    def linear(standing: bool) -> SetPredictor:
+        if kind not in ("choice", "subset"):
+            return LinearRanker(relative=columns if standing else False, max_pairs=300_000)
+        if kind == "choice" and not outside:
+            return LinearLogit(relative=columns if standing else False)
+        # The same optimum by gradient descent: the penalty of LinearLogit, l2 / 2, is on a sum over sets, this one on
+        # a mean. Choices of some hold sets out, since their threshold is found there.
+        convex = {"learning_rate": 0.05, "weight_decay": 0.0, "l2": 0.5 / n_sets, "patience": None}
+        return net(
+            ContextFree(depth=0), standing=standing, **convex | ({"validation": 0.0} if outside else {})
+        )
+
+    found = [Candidate("linear", linear(False), "context-free")]
+    if not outside:
+        single = {"choice": BestColumnLogit, "subset": BestColumnSubset}.get(kind, BestColumn)
+        found.insert(0, Candidate("best column", single(), "context-free"))
+    if relative:
+        found.append(Candidate("linear relative", linear(True), "relative"))
+    if not outside and not missing_by_default(kind):
+        boosted: Any = {"choice": BoostedLogit, "subset": BoostedSubset}.get(kind, LambdaMART)
+        name = boosted.__name__
+        found.append(Candidate(name, boosted(), "context-free"))
+        if relative:
+            found.append(Candidate(f"{name} relative", boosted(relative=columns), "relative"))
+    small = SetAttention(width=32, rounds=2, dropout=0.1)
+    found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
+    if relative:
+        found.append(Candidate("ContextFree relative", net(ContextFree(), standing=True), "relative"))
+        found.append(Candidate("SetAttention relative", net(small, standing=True), "context"))
+    found += [
+        Candidate("FATE", net(FATE()), "context"),
+        Candidate("SetAttention", net(small), "context"),
+        Candidate("FATE ablated", net(ContextAblated(FATE())), "context-free", blended=False),
+        Candidate("SetAttention ablated", net(ContextAblated(small)), "context-free", blended=False),
+        Candidate("FATE small", net(FATE(width=32)), "context", compared=False),
+        Candidate("FETA", net(FETA()), "context", compared=False, blended=False),
+        Candidate("FETA ablated", net(ContextAblated(FETA())), "context-free", compared=False, blended=False),
+    ]
+    if relative:
+        found.append(Candidate("FATE relative", net(FATE(), standing=True), "context", compared=False))
+    return [*found, Candidate("SetAttention large", net(SetAttention()), "context", compared=False)]
+
+
 def default_candidates(
     n_sets: int,
     kind: str = "rank",
     *,
     outside: bool = False,
+    relative: bool = True,
     steps: int | None = None,
     device: str = "auto",
+    names: Sequence[str] | None = None,
 ) -> dict[str, tuple[SetPredictor, str]]:
-    """Return the models to compare where none are named, with steps that suit so many sets.
+    """Return the models that `compare` tries, by name: each with its kind.
 
-    Context-free are a linear model (convex, so that nothing hangs on a seed or on the number of steps), a net,
-    LambdaMART where LightGBM is installed, and the context-ablated controls of FATE and of FETA: the same nets under
-    the same loss, in which every object has the same fixed context
-    (:class:`~entourage.nets.context_ablated.ContextAblated`). What FATE and FETA gain over their controls is then due
-    to context, not to a larger net.
+    Context-free are the best single column, a linear model (convex, so that nothing hangs on a seed or on the number
+    of steps), early-stopped boosted trees where LightGBM is installed, a net, and the context-ablated controls of FATE
+    and of SetAttention: the same nets under the same loss, in which every object has the same fixed context
+    (:class:`~entourage.nets.context_ablated.ContextAblated`). What these nets gain over their controls is then due to
+    context, not to a larger net. Relative are the linear model, the trees and the net with the standing of each number
+    in its set.
 
-    Nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at least, below
-    which they hardly leave their start, and for 4,000 at most, the default of :class:`entourage.Ranker`; or for
-    ``steps``. They stop earlier by a tenth of their training sets that they hold out.
+    For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model. With ``outside`` they
+    may choose nothing, too; the single column and the trees can't.
 
-    For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model, and there is no
-    LambdaMART, whose scores are no utilities. With ``outside`` they may choose nothing, too.
+    Parameters
+    ----------
+    n_sets, kind, outside, relative, steps, device : see `list_candidates`
+    names : which of all, also of those that are not tried by default; see `candidate_names`
 
     Examples
     --------
     >>> for name, (model, kind) in default_candidates(1000).items():
     ...     print(name, "|", kind, "|", getattr(model, "steps", ""))
+    best column | context-free |
     linear | context-free |
-    ContextFree | context-free | 938
-    FATE ablated | context-free | 938
-    FETA ablated | context-free | 938
+    linear relative | relative |
     LambdaMART | context-free |
+    LambdaMART relative | relative |
+    ContextFree | context-free | 938
+    ContextFree relative | relative | 938
+    SetAttention relative | context | 938
     FATE | context | 938
-    FETA | context | 938
+    SetAttention | context | 938
+    FATE ablated | context-free | 938
+    SetAttention ablated | context-free | 938
     """
-    check_number("n_sets", n_sets, least=1, whole=True)
-    batch_size = 64
-    if steps is None:
-        steps = min(max(math.ceil(60 * n_sets / batch_size), 400), 4000)
+    every = list_candidates(n_sets, kind, outside=outside, relative=relative, steps=steps, device=device)
+    if names is None:
+        return {one.name: (one.model, one.kind) for one in every if one.compared}
+    by_name = {one.name: (one.model, one.kind) for one in every}
+    for name in names:
+        check_choice("models", name, by_name)
+    return {name: by_name[name] for name in names}
 
-    task_of(kind, outside=outside)  # says what doesn't go together
 
-    make, chooses = estimator_class(kind), kind in ("choice", "subset")
-    extra: dict[str, Any] = {"outside": True} if outside else {}
+def candidate_names(kind: str = "rank") -> list[str]:
+    """Return the names of all models that can be asked for by name."""
+    return [one.name for one in list_candidates(100, kind)]
 
-    def net(which: Any) -> NetEstimator:
-        return make(which, steps=steps, batch_size=batch_size, device=device, **extra)
 
-    def linear() -> SetPredictor:
-        if not chooses:
-            return RankSVM()
-        if kind == "choice" and not outside:
-            return LinearLogit()
-        # The same optimum by gradient descent: the penalty of LinearLogit, l2 / 2, is on a sum over sets, this one on
-        # a mean. Choices of some hold sets out, since their threshold is found there.
-        convex = {"learning_rate": 0.05, "weight_decay": 0.0, "l2": 0.5 / n_sets, "patience": None}
-        found: NetEstimator = net(ContextFree(depth=0)).set_params(**convex)
-        return found.set_params(validation=0.0) if outside else found
-
-    compared = [entry.net for entry in REGISTRY if entry.compared]
-    candidates: dict[str, tuple[SetPredictor, str]] = {
-        "linear": (linear(), "context-free"),
-        "ContextFree": (net(ContextFree()), "context-free"),
-    }
-    candidates |= {f"{of.__name__} ablated": (net(ContextAblated(of())), "context-free") for of in compared}
-    if not chooses and not missing_by_default(kind):
-        candidates["LambdaMART"] = (LambdaMART(), "context-free")
-    return candidates | {of.__name__: (net(of()), "context") for of in compared}
+def sees_numbers(sets: Sets, codes: Sequence[int] = ()) -> bool:
+    """Whether there are numbers to see relative to their set: columns of more than two values."""
+    try:
+        places = find_places(True, sets, codes) or ()
+    except DataError:
+        return False
+    some = sets.objects[:20_000]
+    return any(len(np.unique(some[:, place])) > 2 for place in places)
 
 
 def missing_by_default(kind: str) -> dict[str, str]:
     """Return which of the default candidates can't take part on this machine, and why."""
-    if kind in ("choice", "subset") or importlib.util.find_spec("lightgbm") is not None:
+    if importlib.util.find_spec("lightgbm") is not None:
         return {}
-    return {"LambdaMART": "LightGBM is not installed: run pip install 'entourage[boost]'"}
+    name = {"choice": "BoostedLogit", "subset": "BoostedSubset"}.get(kind, "LambdaMART")
+    return {name: "LightGBM is not installed: run pip install 'entourage[boost]'"}
 
 
 def check_candidates(candidates: Candidates) -> None:
-    """See that every candidate is an estimator with its kind, and that both kinds are there."""
+    """See that every candidate is an estimator with its kind, and that some are context-free and some are not."""
     for name, entry in candidates.items():
         if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], SetPredictor)):
             raise ParameterError(
@@ -143,12 +271,18 @@ def check_candidates(candidates: Candidates) -> None:
                 f"'context'); got {entry!r}."
             )
         check_choice(f"the kind of {name!r}", entry[1], KINDS)
-    missing = set(KINDS) - {kind for _, kind in candidates.values()}
+    missing = _missing_kinds(candidates)
     if missing:
         raise ParameterError(
-            f"A comparison needs a candidate of either kind; there is no "
-            f"{' and no '.join(sorted(missing))} one. Add it to candidates."
+            f"A comparison needs a candidate of either kind; there is no {missing} one. Add it to candidates."
         )
+
+
+def _missing_kinds(candidates: Candidates) -> str:
+    kinds = {kind for _, kind in candidates.values()}
+    missing = ["context-free"] * ("context-free" not in kinds)
+    missing += ["relative or context"] * (not kinds & {"relative", "context"})
+    return " and no ".join(missing)
 
 
 def with_outside(candidates: Candidates) -> tuple[Candidates, dict[str, str]]:
@@ -165,11 +299,10 @@ def with_outside(candidates: Candidates) -> tuple[Candidates, dict[str, str]]:
                 f"{type(model).__name__} has no option of choosing nothing, so it can't be evaluated where a set "
                 "may end without a choice"
             )
-    missing = set(KINDS) - {sight for _, sight in able.values()}
+    missing = _missing_kinds(able)
     if missing:
         reasons = "".join(f" {name} was left out: {why}." for name, why in left_out.items())
         raise ParameterError(
-            f"No {' and no '.join(sorted(missing))} candidate is left to compare.{reasons} Add a DiscreteChooser, "
-            "or compare without outside."
+            f"No {missing} candidate is left to compare.{reasons} Add a DiscreteChooser, or compare without outside."
         )
     return able, left_out

@@ -14,7 +14,8 @@ from entourage.data.encoder import TableColumns
 from entourage.data.ranks import average_places
 from entourage.data.sets import AnySets, Sets
 from entourage.estimators.base import SetPredictor
-from entourage.estimators.model_file import check_table, content_of, save_described
+from entourage.estimators.model_file import content_of, save_described
+from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import describe_relative, relative_from
 from entourage.tasks.ranking_metrics import Metric, ndcg, ranking_accuracy
 from entourage.training.file_checks import Arrays, params_of, take
