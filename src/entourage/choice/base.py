@@ -14,6 +14,7 @@ from entourage.choice.likelihood import Floats, Index, Packed, sum_by
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
 from entourage.choice.summary import table
 from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.relative import LINEAR_STANDINGS
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError, ShapeError
@@ -48,6 +49,7 @@ class ChoiceModel(OneChoicePredictor):
     """
 
     _max_iter = 500
+    standings = LINEAR_STANDINGS
     drops_situation = False  # whether features of the situation are left out rather than refused
 
     def fit(
@@ -71,7 +73,7 @@ class ChoiceModel(OneChoicePredictor):
         sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
         of_sets = np.ones(len(sets)) if given is None else given
         given_sets = sets
-        sets = self._objects_alone(sets)
+        sets = self._learn_relative(self._objects_alone(sets))
         people = _people(groups, len(sets))
         weights = _weights_of_people(of_sets, people) if self._panel else of_sets
         self._prepare(sets)
@@ -201,12 +203,16 @@ class ChoiceModel(OneChoicePredictor):
     # --- the same for all -------------------------------------------------------------------------
 
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
-        return self._utilities(self.theta_, self._design(sets))
+        return self._utilities(self.theta_, self._design(self._seen(sets)))
 
     def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
-        if given is None and self.table_ is not None:
-            return TableEncoder.from_json(self.table_).feature_names
-        return [f"x{i}" for i in range(self.n_features_in_)] if given is None else list(given)
+        if given is not None:
+            names = list(given)
+        elif self.table_ is not None:
+            names = TableEncoder.from_json(self.table_).feature_names
+        else:
+            names = [f"x{i}" for i in range(self.n_features_in_)]
+        return names if self.relative_ is None else names + self.relative_.names(names)
 
     def _set_results(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
         """Set estimates, standard errors and criteria; see the class."""

@@ -32,6 +32,9 @@ class ContextualLogit(ChoiceModel):
         So many alternatives without features: objects have one feature, the id of the alternative, from 1.
     l2 : float
         Penalty l2 / 2 on the square of each parameter, in its typical size.
+    relative : bool, "all", or list of columns or places
+        Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
+        standings differ from the number by a constant of the set, which cancels.
     random_state : int
         Where low-rank factors start.
 
@@ -58,11 +61,13 @@ class ContextualLogit(ChoiceModel):
         *,
         alternatives: int | None = None,
         l2: float = 0.0,
+        relative: bool | str | Sequence[str | int] = False,
         random_state: int = 0,
     ) -> None:
         self.rank = rank
         self.alternatives = alternatives
         self.l2 = l2
+        self.relative = relative
         self.random_state = random_state
 
     @property
@@ -70,7 +75,7 @@ class ContextualLogit(ChoiceModel):
         """Return A, or U."""
         self._check_fitted()
         if self.alternatives is None:
-            return self.coef_[self.n_features_in_ :].reshape(self.n_features_in_, self.n_features_in_)
+            return self.coef_[self.n_columns :].reshape(self.n_columns, self.n_columns)
         found = np.zeros((self.alternatives, self.alternatives))
         found[~np.eye(self.alternatives, dtype=bool)] = self.coef_
         return found
@@ -175,7 +180,7 @@ class ContextualLogit(ChoiceModel):
         return found
 
     def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
-        d = self.n_features_in_ if self.alternatives is None else self.alternatives
+        d = self.n_columns if self.alternatives is None else self.alternatives
         values, slopes = theta, np.eye(len(theta))
         if self.rank is not None:
             left, right = self._factors(theta, d)

@@ -14,6 +14,7 @@ from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
 from entourage.estimators.model_file import check_table
+from entourage.estimators.view_file import relative_from
 from entourage.training.file_checks import Arrays, fits, need, params_of, take
 
 __all__ = ["remake"]
@@ -53,6 +54,7 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     if "positions_" in fitted:
         need(isinstance(model, MultinomialLogit), "only MultinomialLogit has positions.")
         setattr(model, "positions_", _positions(fitted["positions_"]))  # noqa: B010
+    model.relative_ = relative_from(fitted.get("relative_"), model.n_features_in_)
     arrays = Arrays(tensors)
     known = next(base for base in kind.__mro__ if base in _ARRAYS)
     parameters, reported = _ARRAYS[known](model, arrays)
@@ -83,7 +85,7 @@ def _positions(given: Any) -> list[Any]:
 def _logit(model: Any, arrays: Arrays) -> tuple[int, int]:
     shown = 0 if model.positions_ is None else len(model.positions_) - 1
     if model.alternatives is None:
-        return model.n_features_in_ + shown, model.n_features_in_ + shown
+        return model.n_columns + shown, model.n_columns + shown
     need(model.n_features_in_ == 1, "alternatives without features have one, their id.")
     return model.alternatives - 1 + shown, model.alternatives - 1 + shown
 
@@ -91,7 +93,7 @@ def _logit(model: Any, arrays: Arrays) -> tuple[int, int]:
 def _contextual(model: Any, arrays: Arrays) -> tuple[int, int]:
     with_features = model.alternatives is None
     need(with_features or model.n_features_in_ == 1, "alternatives without features have one, their id.")
-    d = model.n_features_in_ if with_features else model.alternatives
+    d = model.n_columns if with_features else model.alternatives
     reported = d + d * d if with_features else d * (d - 1)
     if model.rank is None:
         return reported, reported
@@ -101,7 +103,7 @@ def _contextual(model: Any, arrays: Arrays) -> tuple[int, int]:
 def _mixed(model: Any, arrays: Arrays) -> tuple[int, int]:
     need(model.draws <= MOST_DRAWS, f"draws={model.draws} is more than memory holds.")
     kinds = model.random if isinstance(model.random, dict) else dict.fromkeys(model.random, "normal")
-    right = all(0 <= column < model.n_features_in_ for column in kinds)
+    right = all(0 <= column < model.n_columns for column in kinds)
     right = right and set(kinds.values()) <= {"normal", "lognormal"}
     need(right, "random names columns that objects don't have, or no distribution.")
     model.columns_ = arrays.take("columns_", (len(kinds),), torch.int64)
@@ -109,13 +111,13 @@ def _mixed(model: Any, arrays: Arrays) -> tuple[int, int]:
     expected = [(column, kinds[column] == "lognormal") for column in sorted(kinds)]
     found = list(zip(model.columns_.tolist(), model.lognormal_.tolist(), strict=True))
     need(found == expected, "'columns_' are not those of random.")
-    model.start_ = arrays.take("start_", (model.n_features_in_,), finite=True)
-    count = model.n_features_in_ + len(kinds)
+    model.start_ = arrays.take("start_", (model.n_columns,), finite=True)
+    count = model.n_columns + len(kinds)
     return count, count
 
 
 def _nested(model: Any, arrays: Arrays) -> tuple[int, int]:
-    need(model.alternative < model.n_features_in_, "the column of ids is none that objects have.")
+    need(model.alternative < model.n_columns, "the column of ids is none that objects have.")
     ids = arrays.take("alternatives_", None, torch.float32, torch.float64, finite=True)
     need(len(ids) > 0 and bool((np.diff(ids) > 0).all()), "'alternatives_' don't ascend.")
     model.alternatives_ = ids
@@ -130,7 +132,7 @@ def _nested(model: Any, arrays: Arrays) -> tuple[int, int]:
     right = right and np.array_equal(model.estimated_, np.flatnonzero(np.bincount(nest_of) > 1))
     need(right, "'nest_of_' or 'estimated_' are not what nests say.")
     intercepts = len(ids) - 1 if model.intercepts else 0
-    count = intercepts + model.n_features_in_ - 1 + len(model.estimated_)
+    count = intercepts + model.n_columns - 1 + len(model.estimated_)
     return count, count
 
 

@@ -9,7 +9,7 @@ from entourage.choice.base import ChoiceModel
 from entourage.choice.likelihood import Floats, Index, Packed, codes_of, softmax_information, softmax_terms
 from entourage.data.positions import code_positions, levels_of_positions
 from entourage.data.sets import AnySets, Sets
-from entourage.errors import ShapeError, check_number
+from entourage.errors import ParameterError, ShapeError, check_number
 from entourage.estimators.positions import effects_by_position
 
 __all__ = ["MultinomialLogit", "one_hot"]
@@ -28,6 +28,9 @@ class MultinomialLogit(ChoiceModel):
     l2 : float
         Penalty l2 / 2 on the square of each coefficient, in units of one over its feature's standard deviation
         within sets.
+    relative : bool, "all", or list of columns or places
+        Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
+        standings differ from the number by a constant of the set, which cancels.
 
     Attributes
     ----------
@@ -51,9 +54,16 @@ class MultinomialLogit(ChoiceModel):
     learns_position = True
     positions_: list[Any] | None = None
 
-    def __init__(self, alternatives: int | None = None, *, l2: float = 0.0) -> None:
+    def __init__(
+        self,
+        alternatives: int | None = None,
+        *,
+        l2: float = 0.0,
+        relative: bool | str | Sequence[str | int] = False,
+    ) -> None:
         self.alternatives = alternatives
         self.l2 = l2
+        self.relative = relative
 
     def elasticities(self, X: AnySets, feature: int) -> Any:
         r"""Return by how many percent probabilities change as a feature grows by one percent, an (m, m) matrix a set.
@@ -63,6 +73,11 @@ class MultinomialLogit(ChoiceModel):
         """
         if self.alternatives is not None:
             raise ShapeError("Alternatives without features have no elasticities; fit to features.")
+        if self.relative_ is not None:
+            raise ParameterError(
+                "With relative, a feature also acts through the standings of all objects; elasticities are of models "
+                "without it."
+            )
         sets = Sets.of(X)
         p = self.task.probabilities(sets, self._checked_scores(sets))
         check_number("feature", feature, least=0, below=self.n_features_in_, whole=True)
@@ -77,6 +92,10 @@ class MultinomialLogit(ChoiceModel):
         """Raise an error where a parameter of the constructor is invalid."""
         if self.alternatives is not None:
             check_number("alternatives", self.alternatives, least=2, whole=True)
+            if self.relative not in (False, None):
+                raise ParameterError(
+                    "Alternatives without features have no standing in a set: leave relative out."
+                )
         check_number("l2", self.l2, least=0)
 
     def _design(self, sets: Sets) -> Packed:

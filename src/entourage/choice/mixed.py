@@ -57,6 +57,9 @@ class MixedLogit(ChoiceModel):
         For each person.
     scramble : bool
         Whether the Halton sequence is scrambled; without, its first 50 points are left out.
+    relative : bool, "all", or list of columns or places
+        Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
+        standings differ from the number by a constant of the set, which cancels.
     random_state : int
         Scrambles.
 
@@ -86,11 +89,13 @@ class MixedLogit(ChoiceModel):
         *,
         draws: int = 500,
         scramble: bool = True,
+        relative: bool | str | Sequence[str | int] = False,
         random_state: int = 0,
     ) -> None:
         self.random = random
         self.draws = draws
         self.scramble = scramble
+        self.relative = relative
         self.random_state = random_state
 
     @property
@@ -103,7 +108,7 @@ class MixedLogit(ChoiceModel):
     def standard_deviations_(self) -> Floats:
         """Return the standard deviations of the random coefficients."""
         self._check_fitted()
-        return self.coef_[self.n_features_in_ :]
+        return self.coef_[self.n_columns :]
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""

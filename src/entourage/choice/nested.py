@@ -46,6 +46,9 @@ class NestedLogit(ChoiceModel):
         The column that holds the id of the alternative, a whole number; the other columns are features.
     intercepts : bool
         Whether each alternative has an intercept; that of the smallest id is 0.
+    relative : bool, "all", or list of columns or places
+        Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
+        standings differ from the number by a constant of the set, which cancels.
 
     Attributes
     ----------
@@ -66,11 +69,17 @@ class NestedLogit(ChoiceModel):
     """
 
     def __init__(
-        self, nests: Sequence[Sequence[int]], *, alternative: int = 0, intercepts: bool = True
+        self,
+        nests: Sequence[Sequence[int]],
+        *,
+        alternative: int = 0,
+        intercepts: bool = True,
+        relative: bool | str | Sequence[str | int] = False,
     ) -> None:
         self.nests = nests
         self.alternative = alternative
         self.intercepts = intercepts
+        self.relative = relative
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""

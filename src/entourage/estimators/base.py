@@ -10,6 +10,7 @@ from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
 from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.relative import STANDINGS, Relative, find_places
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
@@ -42,10 +43,32 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
 
+    relative_: Relative | None = None  # which columns a model without a net sees relative to their set
+    standings: tuple[str, ...] = STANDINGS  # how it sees them
+
     @property
     def task(self) -> Task:
         """What a target means, what is done with scores, and how predictions are evaluated."""
         return Ranking()
+
+    def _learn_relative(self, sets: Sets) -> Sets:
+        """Find the columns that the parameter ``relative`` names; return what is seen of the sets."""
+        places = find_places(getattr(self, "relative", False), sets)
+        self.relative_ = None if places is None else Relative(places, self.standings)
+        return self._seen(sets)
+
+    def _seen(self, sets: Sets) -> Sets:
+        """Return sets with the standings of their objects behind the features, where the model sees these."""
+        if self.relative_ is None:
+            return sets
+        return sets.with_features(
+            np.concatenate([sets.objects, self.relative_.of(sets)], axis=1), sets.situation
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers of an object a model without a net sees."""
+        return self.n_features_in_ + (0 if self.relative_ is None else self.relative_.width)
 
     @abstractmethod
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from entourage.data.encoder import TARGET_KINDS, TableEncoder
 from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
-from entourage.estimators.view_file import describe_view, view_from
+from entourage.estimators.view_file import describe_relative, describe_view, view_from
 from entourage.nets import NETS, Net, Scorer
 from entourage.nets.embeddings import build_with_categories
 from entourage.nets.ensemble import Stack
@@ -160,7 +160,8 @@ def attributes_of(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return all that is needed to restore a model whose attributes are numbers, names and arrays."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays = {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
-    content = content_of(model, {name: value for name, value in fitted.items() if name not in arrays})
+    plain = {name: value for name, value in fitted.items() if name not in arrays}
+    content = content_of(model, plain | {"relative_": describe_relative(model.relative_)})
     return content, {name: torch.tensor(value) for name, value in arrays.items()}
 
 

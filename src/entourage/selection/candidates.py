@@ -2,7 +2,7 @@
 
 import importlib.util
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from sklearn.base import clone
@@ -50,8 +50,8 @@ class LinearLogit(MultinomialLogit):
 
     drops_situation = True
 
-    def __init__(self, *, l2: float = 1.0) -> None:
-        super().__init__(l2=l2)
+    def __init__(self, *, l2: float = 1.0, relative: bool | str | Sequence[str | int] = False) -> None:
+        super().__init__(l2=l2, relative=relative)
 
     def _warn(self) -> None:
         """Say nothing of what the data don't identify: the penalty holds it near 0."""

@@ -17,6 +17,7 @@ from entourage.data.sets import AnySets, Sets
 from entourage.errors import DataError
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.model_file import check_table, content_of, save_described
+from entourage.estimators.view_file import describe_relative, relative_from
 from entourage.tasks.ranking_metrics import Metric, ndcg, ranking_accuracy
 from entourage.training.file_checks import Arrays, params_of, take
 
@@ -44,7 +45,7 @@ class Baseline(SetPredictor):
         sets, weights, labels = self._check_training_data(X, y, situation, sample_weight, groups, table)
         self._units = None if labels is None else labels_of(labels, len(sets))
         try:
-            self._learn(sets, np.ones(len(sets)) if weights is None else weights)
+            self._learn(self._learn_relative(sets), np.ones(len(sets)) if weights is None else weights)
         finally:
             del self._units
         self._learnt_from(sets)
@@ -75,7 +76,7 @@ class Baseline(SetPredictor):
         """Fit to checked sets with one weight each, on average 1."""
 
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
-        return self._score(sets)
+        return self._score(self._seen(sets))
 
     @abstractmethod
     def _score(self, sets: Sets) -> NDArray[Any]:
@@ -95,6 +96,7 @@ class Baseline(SetPredictor):
             "n_features_in_": self.n_features_in_,
             "n_situation_features_in_": self.n_situation_features_in_,
             "table_": self.table_,
+            "relative_": describe_relative(self.relative_),
         }
         return content_of(self, common | fitted), tensors
 
@@ -105,6 +107,7 @@ class Baseline(SetPredictor):
         fitted: Any = content.get("fitted")
         model.n_features_in_ = take(fitted, "n_features_in_", int, least=1)
         model.n_situation_features_in_ = take(fitted, "n_situation_features_in_", int, least=0)
+        model.relative_ = relative_from(fitted.get("relative_"), model.n_features_in_)
         arrays = Arrays(tensors)
         model._restore(fitted, arrays)
         arrays.must_be_empty()

@@ -1,5 +1,6 @@
 """Boosted trees for choices: one object of a set, or some. They need the extra ``[boost]`` to learn."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,6 +93,7 @@ class BoostedSubset(SubsetPredictor, Boosted):
         validation: float = 0.1,
         folds: int | None = None,
         patience: int = 50,
+        relative: bool | str | Sequence[str | int] = False,
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -105,6 +107,7 @@ class BoostedSubset(SubsetPredictor, Boosted):
             validation=validation,
             folds=folds,
             patience=patience,
+            relative=relative,
             n_jobs=n_jobs,
             random_state=random_state,
         )

@@ -4,7 +4,7 @@ Needs the extra ``[boost]`` to learn, and nothing to score: see :mod:`entourage.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -57,6 +57,8 @@ class Boosted(Baseline):
         By default 5 for up to 20,000 objects, above that 1.
     patience : int
         Stop after so many rounds without a better score of the held-out sets, which are evaluated in every fifth.
+    relative : bool, "all", or list of columns or places
+        Which numbers are also seen relative to their set (:mod:`entourage.data.relative`).
     n_jobs : int
         Threads.
     random_state : int
@@ -83,6 +85,7 @@ class Boosted(Baseline):
         validation: float = 0.1,
         folds: int | None = None,
         patience: int = 50,
+        relative: bool | str | Sequence[str | int] = False,
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -95,6 +98,7 @@ class Boosted(Baseline):
         self.validation = validation
         self.folds = folds
         self.patience = patience
+        self.relative = relative
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -260,7 +264,7 @@ class Boosted(Baseline):
         self.n_rounds_ = take(fitted, "n_rounds_", int, least=0)
         self.best_score_ = take(fitted, "best_score_", float | None)
         self.converged_ = take(fitted, "converged_", bool)
-        self.trees_ = Trees.taken_from(arrays, self.n_features_in_ + self.n_situation_features_in_)
+        self.trees_ = Trees.taken_from(arrays, self.n_columns + self.n_situation_features_in_)
 
 
 @dataclass

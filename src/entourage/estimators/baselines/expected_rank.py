@@ -1,5 +1,6 @@
 """Expected rank regression: a linear model of an object's expected rank."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from entourage.data.relative import LINEAR_STANDINGS
 from entourage.data.sets import Sets
 from entourage.errors import check_number
 from entourage.estimators.baselines.base import Baseline, features_of, places
@@ -26,9 +28,15 @@ class ExpectedRankRegression(Baseline):
     ----------
     alpha : float
         The L2 penalty on the weights of the standardised features.
+    relative : bool, "all", or list of columns or places
+        Which numbers are also seen relative to their set (:mod:`entourage.data.relative`): as z-score and
+        rank, since the other standings differ from the number by a constant of the set.
     """
 
-    def __init__(self, alpha: float = 1e-3) -> None:
+    standings = LINEAR_STANDINGS
+
+    def __init__(self, alpha: float = 1e-3, *, relative: bool | str | Sequence[str | int] = False) -> None:
+        self.relative = relative
         self.alpha = alpha
 
     def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:

@@ -1,5 +1,6 @@
 """A linear utility by logistic regression of pairs, with a penalty that is chosen by cross-validation."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +42,9 @@ class LinearRanker(LinearBaseline):
         came from relevance grades. With fewer than 20 informative sets it is 10.
     max_pairs : int
         How many pairs to learn from; where there are more, so many are drawn.
+    relative : bool, "all", or list of columns or places
+        Which numbers are also seen relative to their set (:mod:`entourage.data.relative`): as z-score and
+        rank, since the other standings differ from the number by a constant of the set.
     random_state : int
         Draws the pairs and the folds.
 
@@ -63,8 +67,14 @@ class LinearRanker(LinearBaseline):
     """
 
     def __init__(
-        self, l2: float | str = "folds", *, max_pairs: int = 1_000_000, random_state: int = 0
+        self,
+        l2: float | str = "folds",
+        *,
+        max_pairs: int = 1_000_000,
+        relative: bool | str | Sequence[str | int] = False,
+        random_state: int = 0,
     ) -> None:
+        self.relative = relative
         self.l2 = l2
         self.max_pairs = max_pairs
         self.random_state = random_state

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
+from entourage.data.relative import LINEAR_STANDINGS
 from entourage.data.sets import Sets
 from entourage.estimators.baselines.base import Baseline, features_of
 from entourage.training.deadline import time_is_up
@@ -45,6 +46,7 @@ class LinearBaseline(Baseline):
     scale_: Floats
     coef_: Floats
     converged_: bool
+    standings = LINEAR_STANDINGS
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -59,7 +61,7 @@ class LinearBaseline(Baseline):
 
     def _restore(self, fitted: Any, arrays: Arrays) -> None:
         self._check_parameters()
-        shape = (self.n_features_in_ + self.n_situation_features_in_,)
+        shape = (self.n_columns + self.n_situation_features_in_,)
         for name in ("mean_", "scale_", "coef_"):
             setattr(self, name, arrays.take(name, shape, finite=True))
         need(bool((self.scale_ > 0).all()), "scales of features must be above 0.")

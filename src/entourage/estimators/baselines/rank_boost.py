@@ -1,5 +1,6 @@
 """RankBoost: a sum of thresholds on single features, each chosen for the pairs still in the wrong order."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,22 @@ class RankBoost(Baseline):
         Thresholds a feature has at most, at its quantiles.
     max_pairs : int
         How many pairs to learn from; where there are more, so many are drawn.
+    relative : bool, "all", or list of columns or places
+        Which numbers are also seen relative to their set (:mod:`entourage.data.relative`).
     random_state : int
         Draws the pairs.
     """
 
     def __init__(
-        self, rounds: int = 100, *, bins: int = 64, max_pairs: int = 1_000_000, random_state: int = 0
+        self,
+        rounds: int = 100,
+        *,
+        bins: int = 64,
+        max_pairs: int = 1_000_000,
+        relative: bool | str | Sequence[str | int] = False,
+        random_state: int = 0,
     ) -> None:
+        self.relative = relative
         self.rounds = rounds
         self.bins = bins
         self.max_pairs = max_pairs

@@ -1,5 +1,6 @@
 """RankSVM: a linear utility that separates the better from the worse of each pair."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +30,9 @@ class RankSVM(LinearBaseline):
         The weight of margin violations against the size of the weights.
     max_pairs : int
         How many pairs to learn from; where there are more, so many are drawn.
+    relative : bool, "all", or list of columns or places
+        Which numbers are also seen relative to their set (:mod:`entourage.data.relative`): as z-score and
+        rank, since the other standings differ from the number by a constant of the set.
     random_state : int
         Draws the pairs.
 
@@ -48,7 +52,15 @@ class RankSVM(LinearBaseline):
     True
     """
 
-    def __init__(self, C: float = 1.0, *, max_pairs: int = 1_000_000, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        max_pairs: int = 1_000_000,
+        relative: bool | str | Sequence[str | int] = False,
+        random_state: int = 0,
+    ) -> None:
+        self.relative = relative
         self.C = C
         self.max_pairs = max_pairs
         self.random_state = random_state
