@@ -281,7 +281,15 @@ def test_so_are_those_of_other_models(honest, name, place, value, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_key_that_is_needed_is_missed(honest, name, tmp_path):
     content, tensors, _ = honest[name]
-    optional = {"table", "view", "calibration", "fitted.threshold", "fitted.categories", "fitted.table_"}
+    optional = {
+        "table",
+        "view",
+        "calibration",
+        "fitted.threshold",
+        "fitted.categories",
+        "fitted.table_",
+        "fitted.relative_",
+    }
     places = [*content, *(f"fitted.{key}" for key in content["fitted"])]
     places += [f"net.{key}" for key in content.get("net", {})]
     for place in set(places) - optional:

@@ -205,3 +205,31 @@ def test_wrong_parameters_and_a_missing_lightgbm_say_what_is_needed(monkeypatch)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(UserError, match=r"entourage\[boost\]"):
         BoostedLogit().fit(X, y)
+
+
+def test_groups_are_held_out_together():
+    person = np.repeat(np.arange(20), 9)
+    X = np.tile(np.array([[[0.0], [1.0], [2.0]]]), (180, 1, 1))
+    y = np.random.default_rng(0).integers(0, 3, 20)[person]  # everyone always takes the same of three
+    settings = {"situation": person[:, None].astype(float), "sample_weight": np.r_[np.zeros(9), np.ones(171)]}
+    model = BoostedLogit(60, learning_rate=0.3, min_child_samples=2, num_leaves=15)
+    alone, grouped = clone(model).fit(X, y, **settings), clone(model).fit(X, y, groups=person, **settings)
+    assert grouped.best_score_ < -1 < -0.5 < alone.best_score_  # of people who were not seen nothing is known
+    assert not hasattr(grouped, "_units")
+    single = clone(model).set_params(folds=1).fit(X, y, groups=person, **settings)
+    assert np.isfinite(single.best_score_)
+    with pytest.raises(DataError, match="at least two labels"):
+        clone(model).fit(X, y, groups=np.zeros(180))
+
+
+def test_folds_part_informative_sets_and_keep_groups_whole():
+    X, ranks, *_ = noisy_task(50)
+    ranks[7] = 0
+    model = LambdaMART()
+    model._units = None
+    folds = model._folds(Sets.of(X, ranks), 5, 0)
+    assert sorted(np.concatenate(folds)) == [i for i in range(50) if i != 7]
+    model._units = np.arange(50) // 10
+    folds = model._folds(Sets.of(X, ranks), 3, 0)
+    assert sorted(np.concatenate(folds)) == [i for i in range(50) if i != 7]
+    assert sum(len(set(fold // 10)) for fold in folds) == 5

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from entourage.data.encoder import TableColumns
 from entourage.data.ranks import average_places
+from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
+from entourage.errors import DataError
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.model_file import content_of, save_described
 from entourage.estimators.table_file import check_table
@@ -33,13 +35,42 @@ class Baseline(SetPredictor):
         *,
         situation: ArrayLike | Sequence[str] | None = None,
         sample_weight: ArrayLike | str | None = None,
+        groups: ArrayLike | str | None = None,
         **table: Unpack[TableColumns],
     ) -> Self:
-        """Learn from sets and their ranks, or from a table; see :meth:`entourage.Ranker.fit`."""
-        sets, weights, _ = self._check_training_data(X, y, situation, sample_weight, table=table)
-        self._learn(self._learn_relative(sets), np.ones(len(sets)) if weights is None else weights)
+        """Learn from sets and their ranks, or from a table; see :meth:`entourage.Ranker.fit`.
+
+        ``groups`` has one label a set, or is a column of a table: whoever chose, or the season. Sets of one label are
+        held out together, where a model holds sets out to stop early or to choose a penalty.
+        """
+        sets, weights, labels = self._check_training_data(X, y, situation, sample_weight, groups, table)
+        self._units = None if labels is None else labels_of(labels, len(sets))
+        try:
+            self._learn(self._learn_relative(sets), np.ones(len(sets)) if weights is None else weights)
+        finally:
+            del self._units
         self._learnt_from(sets)
         return self
+
+    _units: NDArray[np.int64] | None  # while it learns: the group of each set, where there are groups
+
+    def _folds(self, sets: Sets, count: int, seed: int) -> list[NDArray[np.int64]]:
+        """Part the informative sets at random into so many folds, or fewer; groups stay whole."""
+        informative = np.flatnonzero(self.task.informative(sets))
+        rng = np.random.default_rng([seed, 2**32])
+        if self._units is None:
+            shuffled = rng.permutation(informative)
+            count = min(count, len(shuffled))
+            return [np.sort(shuffled[k::count]) for k in range(count)]
+        mine = self._units[informative]
+        labels = rng.permutation(np.unique(mine))
+        if len(labels) < 2:
+            raise DataError(
+                "groups needs at least two labels among the informative sets, of which one is held out; there is one. "
+                "Leave groups out, or set validation=0."
+            )
+        count = min(count, len(labels))
+        return [informative[np.isin(mine, labels[k::count])] for k in range(count)]
 
     @abstractmethod
     def _learn(self, sets: Sets, weights: NDArray[np.float64]) -> None:

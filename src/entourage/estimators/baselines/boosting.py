@@ -62,7 +62,7 @@ class Boosted(Baseline):
     n_jobs : int
         Threads.
     random_state : int
-        Draws the held-out sets.
+        Draws the held-out sets; ``groups`` of `fit` stay together.
 
     Attributes
     ----------
@@ -175,12 +175,14 @@ class Boosted(Baseline):
         folds = self.folds
         if folds is None:
             folds = FOLDS if len(sets.objects) <= FEW_OBJECTS else 1
-        informative = np.flatnonzero(self.task.informative(sets))
-        if folds == 1 or not self.validation or len(informative) < FEWEST_TO_HOLD_OUT:
-            held_out = hold_out(self.task, sets, self.validation, self.random_state)[1]
-            return [np.empty(0, dtype=np.int64) if held_out is None else held_out]
-        shuffled = np.random.default_rng([self.random_state, 2**32]).permutation(informative)
-        return [np.sort(shuffled[k :: min(folds, len(shuffled))]) for k in range(min(folds, len(shuffled)))]
+        if not self.validation or int(self.task.informative(sets).sum()) < FEWEST_TO_HOLD_OUT:
+            return [np.empty(0, dtype=np.int64)]
+        if folds > 1:
+            return self._folds(sets, folds, self.random_state)
+        if self._units is not None:
+            return self._folds(sets, round(1 / self.validation), self.random_state)[:1]
+        held_out = hold_out(self.task, sets, self.validation, self.random_state)[1]
+        return [np.empty(0, dtype=np.int64) if held_out is None else held_out]
 
     def _settings(self, n_objects: int) -> dict[str, Any]:
         """Return the parameters of LightGBM."""

@@ -114,16 +114,15 @@ class LinearRanker(LinearBaseline):
 
     def _best_penalty(self, sets: Sets, features: Floats, weights: Floats) -> float:
         """Return the penalty under which held-out sets are ranked best."""
-        informative = np.flatnonzero(self.task.informative(sets))
-        if len(informative) < FEWEST_TO_HOLD_OUT:
+        if int(self.task.informative(sets).sum()) < FEWEST_TO_HOLD_OUT:
             return BY_DEFAULT
-        shuffled = np.random.default_rng([self.random_state, 2**32]).permutation(informative)
-        folds = FOLDS if len(features) <= MOST_OBJECTS_IN_FOLDS else 1
+        folds = self._folds(sets, FOLDS, self.random_state)
+        folds = folds if len(features) <= MOST_OBJECTS_IN_FOLDS else folds[:1]
         metric = ranking_criterion(sets)
         totals = np.zeros(len(PENALTIES))
-        for k in range(folds):
+        for fold in folds:
             out = np.zeros(len(sets), dtype=bool)
-            out[shuffled[k::FOLDS]] = True
+            out[fold] = True
             rows = np.repeat(~out, sets.sizes)
             pairs, held_out = self._pairs(sets[~out], weights[~out]), sets[out]
             w = None
