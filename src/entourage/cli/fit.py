@@ -174,10 +174,7 @@ def fit(
         "features": sets.n_features,
         "held_out_score": estimator.held_out_score_,
         "best_score": estimator.best_score_,
-        "tried": [
-            vars(one) | {"score": None if isnan(one.score) else one.score}
-            for one in getattr(estimator, "tried_", [])
-        ],
+        "tried": [one.to_json() for one in getattr(estimator, "tried_", [])],
     }
     if as_json:
         typer.echo(json.dumps(result))

@@ -155,7 +155,7 @@ def mixed_scores(task: Task, sets: Sets, mix: Floats) -> Floats:
     if not task.outside:
         return utilities
     nothing = 1.0 - np.add.reduceat(mix, sets.offsets[:-1])
-    return utilities - np.repeat(np.log(np.maximum(nothing, LEAST)), sets.sizes)
+    return np.asarray(utilities - np.repeat(np.log(np.maximum(nothing, LEAST)), sets.sizes))
 
 
 def spread_of(sets: Sets, scores: NDArray[Any]) -> float:

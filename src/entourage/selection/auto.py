@@ -41,7 +41,7 @@ Index: TypeAlias = NDArray[np.int64]
 
 FEW_SETS, MANY_SETS = 2_500, 8_000  # up to which there are 5 folds, and 3; above, a fifth is held out once
 MOST_EVALUATED = 3_000  # sets, drawn at random, by which weights are chosen
-KEPT_BACK = 0.08  # of the time, for choosing weights and calibrating
+KEPT_BACK = 0.15  # of the time, for choosing weights and calibrating
 DEFAULT_STEPS = 4000  # of an estimator: then the number of sets says how many
 
 
@@ -145,6 +145,7 @@ def plan_blend(
     listed = list_candidates(
         len(parts[0][0]),
         task.kind,
+        pairs=float(np.mean(sets.sizes.astype(np.float64) ** 2)),
         outside=bool(task.outside),
         relative=sees_numbers(sets, codes),
         steps=model.steps if model.epochs is None and model.steps != DEFAULT_STEPS else None,

@@ -56,8 +56,9 @@ KINDS = ("context-free", "relative", "context")
 #: What a kind is called where the three are compared.
 TIERS = {"context-free": "alone", "relative": "relative", "context": "net"}
 
-BATCH_SIZE = 64
+BATCH_PAIRS = 16_000  # pairs of objects in a batch, about; of 16 to 64 sets
 FEWEST_STEPS, MOST_STEPS = 400, 2000
+MANY_SETS = 1500  # from which the larger SetAttention is worth its time
 PASSES = 60  # through the data, within these numbers of steps
 
 
@@ -111,6 +112,7 @@ def list_candidates(
     n_sets: int,
     kind: str = "rank",
     *,
+    pairs: float = 100.0,
     outside: bool = False,
     relative: bool = True,
     steps: int | None = None,
@@ -121,9 +123,10 @@ def list_candidates(
 
     Parameters
     ----------
-    n_sets : to learn from: nets train in batches of 64 sets for 60 passes through the data, but for 400 steps at
-        least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of their
-        training sets that they hold out
+    n_sets : to learn from: nets train in batches of 16 to 64 sets for 60 passes through the data, but for 400 steps
+        at least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of
+        their training sets that they hold out
+    pairs : the mean square of the sizes of sets: batches of large sets have fewer of them
     kind, outside : of the task, see :data:`entourage.tasks.TASKS`
     relative : whether there are numbers to see relative to their set
     steps : of nets, instead
@@ -132,12 +135,13 @@ def list_candidates(
     """
     check_number("n_sets", n_sets, least=1, whole=True)
     task_of(kind, outside=outside)  # says what doesn't go together
+    batch_size = int(min(max(BATCH_PAIRS / max(pairs, 1.0), 16), 64))
     if steps is None:
-        steps = min(max(math.ceil(PASSES * n_sets / BATCH_SIZE), FEWEST_STEPS), MOST_STEPS)
+        steps = min(max(math.ceil(PASSES * n_sets / batch_size), FEWEST_STEPS), MOST_STEPS)
     extra: dict[str, Any] = {"outside": True} if outside else {}
     plain = estimator_class(kind)(device=device, **extra) if base is None else base
     columns = plain.relative or True
-    training = {"steps": steps, "epochs": None, "batch_size": BATCH_SIZE, "patience": 12}
+    training = {"steps": steps, "epochs": None, "batch_size": batch_size, "patience": 12, "verbose": False}
 
     def net(which: Net, *, standing: bool = False, **other: Any) -> NetEstimator:
         made: NetEstimator = clone(plain)
@@ -145,7 +149,7 @@ def list_candidates(
 
     def linear(standing: bool) -> SetPredictor:
         if kind not in ("choice", "subset"):
-            return LinearRanker(relative=columns if standing else False, max_pairs=300_000)
+            return LinearRanker(relative=columns if standing else False, max_pairs=100_000)
         if kind == "choice" and not outside:
             return LinearLogit(relative=columns if standing else False)
         # The same optimum by gradient descent: the penalty of LinearLogit, l2 / 2, is on a sum over sets, this one on
@@ -166,7 +170,9 @@ def list_candidates(
         name = boosted.__name__
         found.append(Candidate(name, boosted(), "context-free"))
         if relative:
-            found.append(Candidate(f"{name} relative", boosted(relative=columns), "relative"))
+            # each number comes six times, so a tree sees half of them
+            trees = boosted(relative=columns, colsample_bytree=0.5)
+            found.append(Candidate(f"{name} relative", trees, "relative"))
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
     if relative:
@@ -183,13 +189,17 @@ def list_candidates(
     ]
     if relative:
         found.append(Candidate("FATE relative", net(FATE(), standing=True), "context", compared=False))
-    return [*found, Candidate("SetAttention large", net(SetAttention()), "context", compared=False)]
+    large = Candidate(
+        "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
+    )
+    return [*found, large]
 
 
 def default_candidates(
     n_sets: int,
     kind: str = "rank",
     *,
+    pairs: float = 100.0,
     outside: bool = False,
     relative: bool = True,
     steps: int | None = None,
@@ -210,7 +220,7 @@ def default_candidates(
 
     Parameters
     ----------
-    n_sets, kind, outside, relative, steps, device : see `list_candidates`
+    n_sets, kind, pairs, outside, relative, steps, device : see `list_candidates`
     names : which of all, also of those that are not tried by default; see `candidate_names`
 
     Examples
@@ -230,7 +240,9 @@ def default_candidates(
     FATE ablated | context-free | 938
     SetAttention ablated | context-free | 938
     """
-    every = list_candidates(n_sets, kind, outside=outside, relative=relative, steps=steps, device=device)
+    every = list_candidates(
+        n_sets, kind, pairs=pairs, outside=outside, relative=relative, steps=steps, device=device
+    )
     if names is None:
         return {one.name: (one.model, one.kind) for one in every if one.compared}
     by_name = {one.name: (one.model, one.kind) for one in every}
