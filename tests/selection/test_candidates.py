@@ -13,10 +13,11 @@ def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amo
     for name, (model, kind) in candidates.items():
         if kind == "context":
             twin, its = candidates[f"{name} ablated"]
-            assert its == "context-free"
+            assert its == ("relative" if model.relative else "context-free")
+            assert twin.relative == model.relative
             assert repr(twin.net.net) == repr(model.net)
-    assert [default_candidates(n)["FATE"][0].steps for n in (10, 2000, 10**6)] == [400, 1875, 4000]
-    chosen = default_candidates(10, steps=7, device="cpu")["FETA ablated"][0]
+    assert [default_candidates(n)["FATE"][0].steps for n in (10, 2000, 10**6)] == [400, 1875, 2000]
+    chosen = default_candidates(10, steps=7, device="cpu")["FATE ablated"][0]
     assert (chosen.steps, chosen.device) == (7, "cpu")
 
 

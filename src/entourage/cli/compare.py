@@ -1,8 +1,9 @@
 """The command ``entourage compare``: whether there is a context effect in a table, and how large it is."""
 
 import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _METRICS = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
-_MOST_SETS = 2000  # held-out sets on which columns are shuffled
 _METRICS_OF_CHOICES = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}
 
 
@@ -67,11 +67,31 @@ def compare(
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Outer folds, on which models are compared.")] = 5,
     inner: Annotated[
-        int, typer.Option(min=1, help="Inner folds, by which they are chosen; 1: one split.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Inner folds, by which they are chosen; 1: one split; 0: a fifth of the training sets is set aside. "
+            "By default 1 for up to 1,500 sets, 0 for more.",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="A column of years or other numbers: models learn from earlier sets than they are tested on."
+        ),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Models to compare, by name, with commas between; a wrong name lists all."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="Seconds that all fits may take, training included.")
+    ] = None,
     level: Annotated[float, typer.Option(help="The significance level of the test.")] = 0.05,
     steps: Steps = None,
-    workers: Annotated[int, typer.Option(min=1, help="Fits in parallel, of one thread each.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Fits in parallel, of one thread each; by default one a core.")
+    ] = None,
     device: Device = "auto",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
@@ -79,9 +99,11 @@ def compare(
 ) -> None:
     """Test whether there is a context effect in a table, and estimate how large it is.
 
-    Context-free models (linear, a net, LambdaMART) and context-dependent ones (FATE, FETA), each net beside its
-    context-ablated control, are cross-validated. In each outer fold the best model of either kind is chosen by inner
-    folds; their difference on the held-out sets is the context gain, with a confidence interval and a p-value. Example:
+    Three tiers of models are cross-validated: those that score each object alone (the best single column, a linear
+    model, boosted trees, nets), those that also see its standing in the set, and nets of the whole set (FATE,
+    SetAttention, each beside its context-ablated control). In each outer fold the best of each tier is chosen on
+    training sets; differences on the held-out sets are what context is worth, with confidence intervals and p-values.
+    Example:
 
     entourage compare races.csv --set-id race --target place --group season
     """
@@ -94,7 +116,7 @@ def compare(
     csv = csv_options(sep, decimal, encoding)
 
     from entourage.selection import compare as run
-    from entourage.selection import fit_best_held_out, refit_chosen, verdict, warnings_of
+    from entourage.selection import verdict, warnings_of
 
     training = read_training_table(
         table,
@@ -107,50 +129,51 @@ def compare(
         missing=missing,
         csv=csv,
         group=group,
+        time=time,
         position=position,
-        codes=False,
     )
     metrics = [*_METRICS_OF_CHOICES.get(target_kind, []), *_METRICS]
-    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        line = bar.add_task("comparing", total=None)
+    errors = Console(stderr=True)
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=errors) as bar:
+        line = bar.add_task("comparing", total=None, visible=errors.is_terminal)
+        rows: list[dict[str, Any]] = []
+
+        def show(row: dict[str, Any]) -> None:
+            rows.append(row)
+            bar.update(line, advance=1, total=row["fits"], description=row["candidate"])
+            if not errors.is_terminal:
+                mean = row["means"][next(iter(row["means"]))]
+                errors.print(
+                    f"{len(rows)} of {row['fits']}: {row['candidate']}, fold {row['fold'] + 1}, {mean:.4f}, "
+                    f"{row['seconds']:.0f} s",
+                    soft_wrap=True,
+                )
+
         result = run(
             training.packed.sets,
             metrics=metrics,
             metric=metric,
             kind=target_kind,
             outside=outside,
+            models=None if models is None else [name.strip() for name in models.split(",")],
             folds=folds,
             inner=inner,
             groups=training.groups,
+            times=training.times,
+            budget=budget,
             level=level,
-            workers=workers,
+            workers=workers or os.cpu_count() or 1,
             steps=steps,
             device=device,
             random_state=seed,
-            on_row=lambda row: bar.update(line, advance=1, total=row["fits"], description=row["candidate"]),
+            on_plan=lambda plan: errors.print(plan, soft_wrap=True),
+            on_row=show,
         )
     if report is not None:
         from entourage.cli.compare_page import write_comparison
-        from entourage.effects import importance
-        from entourage.effects.influence import influential_objects
 
-        sets, groups = training.packed.sets, training.groups
-        refitted = refit_chosen(result, sets)
-        best, fitted, held_out = fit_best_held_out(result, sets, groups)
-        some = held_out[:_MOST_SETS]
-        own = None if groups is None else groups[some]
-        known = (
-            result.metric if result.metric in fitted.task.metrics else None
-        )  # a ranker of choices has its own
-        matters = importance(fitted, sets[some], metric=known, groups=own, level=level, random_state=seed)
         write_comparison(
-            report,
-            result,
-            training,
-            refitted,
-            influential_objects(refitted["context"], training.packed),
-            title=f"Does context matter? {table.name}",
-            importance=(best, matters),
+            report, result, training, title=f"Does context matter? {table.name}", random_state=seed
         )
     if as_json:
         typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
@@ -166,9 +189,11 @@ def compare(
 def _print_models(console: Console, result: "Comparison", metrics: list[str]) -> None:
     from rich.table import Table
 
+    from entourage.selection.candidates import TIERS
+
     shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     shown.add_column("model", no_wrap=True)
-    shown.add_column("kind", no_wrap=True)
+    shown.add_column("tier", no_wrap=True)
     for name in metrics:
         shown.add_column(name, justify="right")
     for model, means in result.means.items():
@@ -176,5 +201,5 @@ def _print_models(console: Console, result: "Comparison", metrics: list[str]) ->
         for name in metrics:
             low, high = result.intervals[model][name]
             cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
-        shown.add_row(model, result.kinds[model], *cells)
+        shown.add_row(model, TIERS[result.kinds[model]], *cells)
     console.print(shown)

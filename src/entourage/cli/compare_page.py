@@ -1,7 +1,8 @@
-"""The page of a comparison: the verdict, all models, influential objects and the data. Nothing here is fitted."""
+"""The page of a comparison: the verdict, all models, what matters, influential objects and the data."""
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,70 +11,136 @@ import numpy as np
 
 from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
-from entourage.effects import Importance
-from entourage.estimators import NetEstimator, SetPredictor
+from entourage.data.sets import Sets
+from entourage.effects import Importance, importance
+from entourage.effects.influence import influential_objects
+from entourage.estimators import NetEstimator
+from entourage.estimators.blend import sets_for
+from entourage.estimators.calibration import Calibration
 from entourage.report.page import Cell, Section, Table, write_report
-from entourage.selection import Comparison, verdict, warnings_of
+from entourage.report.reliability import reliability_picture
+from entourage.selection import Comparison, fit_best_held_out, refit_chosen, verdict, warnings_of
+from entourage.selection.candidates import KINDS, TIERS
+from entourage.selection.tiers import ANY_CONTEXT
+from entourage.tasks import Choice
 
 __all__ = ["write_comparison"]
 
-INK = {"context": "#b3261e", "context-free": "#5b6675"}
+INK = {"context": "#b3261e", "relative": "#b07d12", "context-free": "#5b6675"}
+MOST_SETS = 2000  # by which importance and reliability are measured
+LEAST_RELIABILITY = 20  # sets
 SHOWN_OBJECTS = 10
 SHOWN_COLUMNS = 20
 
 
 def write_comparison(
-    path: Path,
-    comparison: Comparison,
-    training: TrainingTable,
-    refitted: dict[str, SetPredictor],
-    influences: Sequence[dict[str, Any]],
-    *,
-    title: str,
-    importance: tuple[str, Importance] | None = None,
+    path: Path, comparison: Comparison, training: TrainingTable, *, title: str, random_state: int = 0
 ) -> None:
-    """Write the page. It has no dates or durations: one table and one seed give one page.
+    """Fit what the page shows, and write it. It has no dates or durations: one table and one seed give one page.
 
     Parameters
     ----------
     path : the page to write
     comparison : what was found
     training : the table
-    refitted : the chosen models, by kind, fitted to all sets (:func:`entourage.selection.refit_chosen`)
-    influences : the objects of the table by their influence on the context-dependent one
-        (:func:`entourage.effects.influence.influential_objects`)
     title : of the page
-    importance : the best model by name, and how much its columns matter on held-out sets
-        (:func:`entourage.selection.fit_best_held_out`, :func:`entourage.effects.importance`)
+    random_state : of the permutations of columns
     """
-    chosen = {kind: comparison.most_chosen(kind) for kind in ("context", "context-free")}
-    fitted = {chosen[kind]: model for kind, model in refitted.items() if isinstance(model, NetEstimator)}
+    sets = training.packed.sets
+    refitted = refit_chosen(comparison, sets)
+    chosen = {kind: comparison.most_chosen(kind) for kind in refitted}
+    with_context = comparison.most_chosen(ANY_CONTEXT)
+    role = comparison.kinds[with_context]
+    model = (
+        refitted[role]
+        if chosen[role] == with_context
+        else refitted[next(k for k in KINDS[::-1] if k in refitted)]
+    )
+    seen = replace(training.packed, sets=_seen(model, sets))
+    best, fitted, held_out = fit_best_held_out(comparison, sets)
+    some = _seen(fitted, sets)[held_out[:MOST_SETS]]
+    nets = {chosen[kind]: one for kind, one in refitted.items() if isinstance(one, NetEstimator)}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
             _gain(comparison, folder),
             _models(comparison),
             _by_size(comparison, training, chosen, folder),
-            *_curves(fitted, comparison, folder),
-            *([] if importance is None else [_importance(*importance, folder)]),
-            _influences(influences, chosen["context"], training),
+            *_reliability(best, fitted, some, comparison, folder),
+            _importance(best, _matters(fitted, some, held_out, comparison, training, random_state), folder),
+            *_curves(nets, comparison, folder),
+            _influences(influential_objects(model, seen), comparison.most_chosen(ANY_CONTEXT), training),
             *_profile(comparison, training, folder),
             _settings(comparison),
         ]
         write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
 
 
+def _seen(model: Any, sets: Sets) -> Sets:
+    return sets_for(model, sets, [] if sets.encoder is None else sets.encoder.categories)
+
+
+def _matters(
+    fitted: Any, some: Sets, held_out: Any, comparison: Comparison, training: TrainingTable, seed: int
+) -> Importance:
+    own = None if training.groups is None else training.groups[held_out[:MOST_SETS]]
+    known = (
+        comparison.metric if comparison.metric in fitted.task.metrics else None
+    )  # a ranker of choices has its own
+    return importance(fitted, some, metric=known, groups=own, level=comparison.level, random_state=seed)
+
+
+def _reliability(name: str, fitted: Any, some: Sets, comparison: Comparison, folder: Path) -> list[Section]:
+    """Show how far probabilities can be trusted: those of the choice, or of the first place."""
+    if comparison.target_kind == "subset" or len(some) < LEAST_RELIABILITY:
+        return []
+    task, scores = fitted.task, fitted.predict_scores(some)
+    if isinstance(task, Choice):
+        shown, p, outcome = some, task.probabilities(some, scores), "chosen"
+        how = "The choices of all sets held out from it."
+    else:
+        half = np.arange(len(some)) % 2 == 0
+        rows = np.repeat(half, some.sizes)
+        temperature = Calibration.fit(task, some[half], scores[rows])
+        shown, outcome = some[~half], "first"
+        p = temperature.first_place(shown, scores[~rows])
+        how = "The temperature of its scores is from half of the sets held out from it; these are the others."
+    targets: Any = shown.targets
+    first = np.repeat(np.fmin.reduceat(targets, shown.offsets[:-1]), shown.sizes) == targets
+    single = np.repeat(np.add.reduceat(first, shown.offsets[:-1]) == 1, shown.sizes)
+    if not single.any():
+        return []
+    reliability_picture(p[single], first[single], outcome=outcome).savefig(folder / "reliability.png")
+    return [
+        Section(
+            "Are probabilities right?",
+            f"Of the objects to which {name} gives a probability, the share that came true: on the diagonal, "
+            f"it is right. {how}",
+            pictures=[
+                (folder / "reliability.png", "Lines are 95 % intervals; the number of objects is below.")
+            ],
+        )
+    ]
+
+
 def _gain(comparison: Comparison, folder: Path) -> Section:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 1.5), dpi=140, layout="constrained")
+    figure = Figure(figsize=(7, 1.1 + 0.4 * (1 + len(comparison.steps))), dpi=140, layout="constrained")
     axis = figure.subplots()
     low, high = comparison.interval
+    lines = [("any context", comparison.gain, comparison.interval, "#1f5fbf")]
+    lines += [
+        (f"{name} adds", step.gain, step.interval, INK["relative" if name == "relative" else "context"])
+        for name, step in comparison.steps.items()
+    ]
     axis.axvline(0, color="#8a94a3", linewidth=1)
-    axis.plot([low, high], [0, 0], color=INK["context"], linewidth=3, solid_capstyle="round")
-    axis.scatter([comparison.gain], [0], color=INK["context"], s=70, zorder=3)
-    axis.set_yticks([])
-    axis.set_ylim(-1, 1)
+    for place, (_, gain, ends, ink) in enumerate(lines):
+        axis.plot(ends, [-place, -place], color=ink, linewidth=3, solid_capstyle="round")
+        axis.scatter([gain], [-place], color=ink, s=70, zorder=3)
+    axis.set_yticks([-place for place in range(len(lines))], [name for name, *_ in lines])
+    axis.tick_params(axis="y", length=0)
+    axis.set_ylim(0.7 - len(lines), 0.7)
     axis.margins(x=0.2)
     axis.set_xlabel(f"context gain in {comparison.metric}")
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -81,11 +148,13 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
     level = f"{100 * (1 - comparison.level):g} %"
     return Section(
         "Context gain",
-        "In each outer fold the best context-dependent and the best context-free model were chosen by inner folds of "
-        "the training sets alone; the gain is their mean difference on the held-out sets of the fold. "
-        f"The line is its {level} confidence interval (paired bootstrap over "
-        f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} by a one-sided "
-        "sign-flip test. Both are corrected for the training sets that folds share (Nadeau and Bengio, 2003).",
+        "In each outer fold the best model of each tier was chosen by training sets alone: of those that score each "
+        "object alone, that also see its standing in the set, and of nets of the whole set. The context gain is the "
+        "mean difference of the best with any context and the best without, on the held-out sets of the fold. What "
+        "relative adds is over the best alone; what a net adds, over the best of all others. "
+        f"Lines are {level} confidence intervals (paired bootstrap over "
+        f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} for the gain, by a "
+        "one-sided sign-flip test. Both are corrected for training sets that folds share (Nadeau and Bengio, 2003).",
         pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
     )
 
@@ -95,7 +164,7 @@ def _models(comparison: Comparison) -> Section:
     best = {m: max(means[m] for means in comparison.means.values()) for m in metrics}
     rows: list[list[Cell]] = []
     for name, means in comparison.means.items():
-        line: list[Cell] = [name, (comparison.kinds[name], "text")]
+        line: list[Cell] = [name, (TIERS[comparison.kinds[name]], "text")]
         for m in metrics:
             low, high = comparison.intervals[name][m]
             text = f"{means[m]:.4f} [{low:.3f}, {high:.3f}]"
@@ -113,7 +182,7 @@ def _models(comparison: Comparison) -> Section:
         f"Means over the held-out sets of all folds, with {level} bootstrap intervals. A net called ablated is a "
         "context-ablated control: the same net with as many weights, in which every object has the same fixed context."
         + beside,
-        Table(["model", "kind", *metrics], rows),
+        Table(["model", "tier", *metrics], rows),
     )
 
 

@@ -123,12 +123,13 @@ ModelOut = Annotated[Path, typer.Option("-o", "--out", help="The model file to w
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table to learn from: its rows, how its columns become features, its sets, and the group of each set."""
+    """A table to learn from: its rows, how its columns become features, its sets, their groups and times."""
 
     frame: "pa.Table"
     encoder: "TableEncoder"
     packed: "PackedTable"
     groups: Any = None
+    times: Any = None
 
 
 def estimator_settings(device: str, seed: int, steps: int | None) -> dict[str, Any]:
@@ -192,19 +193,21 @@ def read_training_table(
     missing: list[str] | None,
     csv: dict[str, Any],
     group: str | None = None,
+    time: str | None = None,
     position: str | None = None,
     codes: bool = True,
 ) -> TrainingTable:
     """Read a table to learn from, warning of what looks odd; with ``codes``, many levels become codes."""
     from entourage.data.encoder import TableEncoder
-    from entourage.data.grouping import groups_of, positions_of
+    from entourage.data.grouping import groups_of, positions_of, times_of
     from entourage.data.table_files import read_table
     from entourage.data.table_warnings import warn_of_oddities
 
     frame = read_table(table, ids=[set_id, group], **csv)
     if position is not None and position in (set_id, target, group, *(feature or []), *(situation or [])):
         raise UserError(f"--position {position} has another role, too; a position is a column of its own.")
-    beside = [name for name in (group, position) if name is not None and name != set_id]
+    beside = [name for name in (group, time, position) if name is not None and name != set_id]
+    beside = [name for name in dict.fromkeys(beside) if name not in (situation or [])]
     encoder = TableEncoder.fit(
         frame,
         set_id=set_id,
@@ -221,4 +224,5 @@ def read_training_table(
     if position is not None:
         packed.sets = packed.sets.with_position(positions_of(frame, packed, position))
     groups = None if group is None else groups_of(frame, packed, group)
-    return TrainingTable(frame, encoder, packed, groups)
+    times = None if time is None else times_of(frame, packed, time)
+    return TrainingTable(frame, encoder, packed, groups, times)

@@ -1,5 +1,6 @@
 """Which rows of a table form a set, the way back to the rows, and what a column says of sets and of positions."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "group_rows",
     "groups_of",
     "positions_of",
+    "times_of",
     "weights_of",
 ]
 
@@ -152,6 +154,29 @@ def weights_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.float64
     if kind_of_column(pa.chunked_array([labels]), name) != "number":
         raise DataError(f"Column {name!r} weighs sets, so it needs numbers; it holds {labels.type}.")
     return as_numbers(pa.chunked_array([labels]))[codes]
+
+
+def times_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
+    """Return the place of each set in time, from a column that is the same for all rows of a set; equal ones share it.
+
+    Numbers and dates are in their order, text only where it is written year first, as in 2019-03-31.
+    """
+    codes, labels = _labels_of_sets(frame, packed, name, "orders sets in time")
+    if pa.types.is_dictionary(labels.type):
+        labels = labels.dictionary_decode()
+    if labels.null_count:
+        raise DataError(f"Column {name!r} orders sets in time; it is missing in {labels.null_count} of them.")
+    if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
+        first = next(
+            (text for text in labels.to_pylist() if not re.match(r"\d{4}-\d{2}(-\d{2}|$)", text)), None
+        )
+        if first is not None:
+            raise DataError(
+                f"Column {name!r} orders sets in time, and as text it needs the year first, as in 2019-03-31; "
+                f"it holds {first!r}. Give numbers or dates."
+            )
+    ranks = pc.rank(labels, tiebreaker="dense").to_numpy()
+    return np.asarray(ranks, dtype=np.int64)[codes] - 1
 
 
 def positions_of(frame: Any, packed: PackedTable, name: str) -> NDArray[Any]:

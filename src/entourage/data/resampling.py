@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from entourage.data.sets import Seed
 from entourage.errors import DataError, check_choice, check_number
 
-__all__ = ["bootstrap_interval", "fold_indices", "labels_of", "sign_flip_p_value", "widening_of"]
+__all__ = [
+    "bootstrap_interval",
+    "fold_indices",
+    "forward_folds",
+    "labels_of",
+    "sign_flip_p_value",
+    "widening_of",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -42,6 +49,33 @@ def fold_indices(
     fold_of[order] = np.arange(kinds) % folds
     mine = fold_of[labels]
     return [(np.flatnonzero(mine != fold), np.flatnonzero(mine == fold)) for fold in range(folds)]
+
+
+def forward_folds(times: ArrayLike, folds: int) -> list[tuple[Index, Index]]:
+    """Split sets into folds in which the held-out sets come after all training sets.
+
+    Times are cut into ``folds`` + 1 stretches of about as many sets. Each fold holds out one, from the second on, and
+    trains on all that come before. Sets of one time stay together.
+
+    Examples
+    --------
+    >>> [(train.tolist(), held_out.tolist()) for train, held_out in forward_folds([3, 1, 1, 2], 2)]
+    [([1, 2], [3]), ([1, 2, 3], [0])]
+    """
+    check_number("folds", folds, least=1, whole=True)
+    order, counts = np.unique(np.asarray(times), return_inverse=True, return_counts=True)[1:]
+    if len(counts) < folds + 1:
+        raise DataError(
+            f"{folds} folds forward in time need sets of at least {folds + 1} times; there are {len(counts)}."
+        )
+    ends = np.cumsum(counts)
+    starts: list[int] = []  # the first time of each stretch but the first one, which is 0
+    for fold in range(1, folds + 1):
+        nearest = int(np.argmin(np.abs(ends - fold * ends[-1] / (folds + 1)))) + 1
+        starts.append(min(max(nearest, 1 + (starts[-1] if starts else 0)), len(counts) - folds - 1 + fold))
+    stretch = np.searchsorted(starts, np.arange(len(counts)), side="right")
+    mine = stretch[order]
+    return [(np.flatnonzero(mine < fold), np.flatnonzero(mine == fold)) for fold in range(1, folds + 1)]
 
 
 def bootstrap_interval(

@@ -176,7 +176,9 @@ def list_candidates(
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
     if relative:
-        found.append(Candidate("ContextFree relative", net(ContextFree(), standing=True), "relative"))
+        found.append(
+            Candidate("ContextFree relative", net(ContextFree(), standing=True), "relative", compared=False)
+        )
         found.append(Candidate("SetAttention relative", net(small, standing=True), "context"))
     found += [
         Candidate("FATE", net(FATE()), "context"),
@@ -188,6 +190,8 @@ def list_candidates(
         Candidate("FETA ablated", net(ContextAblated(FETA())), "context-free", compared=False, blended=False),
     ]
     if relative:
+        control = net(ContextAblated(small), standing=True)
+        found.append(Candidate("SetAttention relative ablated", control, "relative", blended=False))
         found.append(Candidate("FATE relative", net(FATE(), standing=True), "context", compared=False))
     large = Candidate(
         "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
@@ -212,8 +216,8 @@ def default_candidates(
     of steps), early-stopped boosted trees where LightGBM is installed, a net, and the context-ablated controls of FATE
     and of SetAttention: the same nets under the same loss, in which every object has the same fixed context
     (:class:`~entourage.nets.context_ablated.ContextAblated`). What these nets gain over their controls is then due to
-    context, not to a larger net. Relative are the linear model, the trees and the net with the standing of each number
-    in its set.
+    context, not to a larger net. Relative are the linear model, the trees and the control of SetAttention, with the
+    standing of each number in its set.
 
     For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model. With ``outside`` they
     may choose nothing, too; the single column and the trees can't.
@@ -233,12 +237,12 @@ def default_candidates(
     LambdaMART | context-free |
     LambdaMART relative | relative |
     ContextFree | context-free | 938
-    ContextFree relative | relative | 938
     SetAttention relative | context | 938
     FATE | context | 938
     SetAttention | context | 938
     FATE ablated | context-free | 938
     SetAttention ablated | context-free | 938
+    SetAttention relative ablated | relative | 938
     """
     every = list_candidates(
         n_sets, kind, pairs=pairs, outside=outside, relative=relative, steps=steps, device=device

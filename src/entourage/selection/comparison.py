@@ -39,16 +39,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.data.encoder import TableColumns
+from entourage.data.grouping import times_of
 from entourage.data.resampling import (
     bootstrap_interval,
-    fold_indices,
     labels_of,
     sign_flip_p_value,
-    widening_of,
 )
 from entourage.data.sets import AnySets, Sets, is_frame
-from entourage.errors import DataError, check_choice, check_number
+from entourage.errors import DataError, ParameterError, check_choice, check_number
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.blend import sets_for
 from entourage.estimators.inputs import training_sets
 from entourage.estimators.positions import learnable_sets
 from entourage.selection.candidates import (
@@ -57,6 +57,7 @@ from entourage.selection.candidates import (
     check_candidates,
     default_candidates,
     missing_by_default,
+    sees_numbers,
     with_outside,
 )
 from entourage.selection.convergence import still_improving
@@ -68,6 +69,9 @@ from entourage.selection.fold_fits import (
     mean_over_folds,
     seeded_clone,
 )
+from entourage.selection.folds import check_enough, inner_folds_for, outer_folds
+from entourage.selection.plan_words import describe_plan
+from entourage.selection.tiers import ANY_CONTEXT, Step, choose_by_tier, rivals_of, steps_of
 from entourage.selection.verdict import verdict, warnings_of
 from entourage.tasks import task_of
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
@@ -88,15 +92,19 @@ def compare(
     metric: str | None = None,
     kind: str = "rank",
     outside: bool = False,
+    models: Sequence[str] | None = None,
     folds: int = 5,
-    inner: int = 3,
+    inner: int | None = None,
     groups: ArrayLike | str | None = None,
+    times: ArrayLike | str | None = None,
+    budget: float | None = None,
     level: float = 0.05,
     resamples: int = 2000,
     random_state: int = 0,
     workers: int = 1,
     steps: int | None = None,
     device: str = "auto",
+    on_plan: Callable[[str], None] | None = None,
     on_row: Callable[[dict[str, Any]], None] | None = None,
     **table: Unpack[TableColumns],
 ) -> "Comparison":
@@ -110,7 +118,7 @@ def compare(
     ----------
     sets : Sets with targets; or a frame, whose columns ``set_id``, ``target``, ``situation``, ... name, as for
         :meth:`entourage.Ranker.fit`; ``kind`` then says what the target is
-    candidates : by name, an estimator and its kind, "context-free" or "context"; optional
+    candidates : by name, an estimator and its kind, "context-free", "relative" or "context"; optional
         By default :func:`~entourage.selection.candidates.default_candidates`. Every fit is of a clone with a seed of
         its own, drawn from ``random_state``.
     metrics : metrics to report of every candidate, names from :data:`entourage.metrics.METRICS` or of the task
@@ -121,13 +129,21 @@ def compare(
         `DiscreteChooser` is given that option; candidates that can't have it are left out, and ``left_out`` of the
         result says so. Metrics of rankings leave out the sets in which nothing was chosen.
     folds : number of outer folds; models are evaluated on the fold that they were not fitted to
-    inner : number of inner folds, by which candidates are chosen; 1 for a single split, a fifth held out
+    inner : number of inner folds, by which candidates are chosen; 1 for a single split, a fifth held out; 0 sets
+        a fifth of the training sets aside for it, so that each candidate is fitted once. By default 1 for up to
+        1,500 sets, and 0 for more
     groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together
+    times : one number or text a set, or a column of a frame: folds are then forward in time, each model learning from
+        earlier sets than those it is evaluated on
+    budget : seconds that all fits may take. It is checked while models train, and those whose time is up keep what
+        they have learnt; the result says which
     level : significance level of the test; intervals are of 1 − level (0.05: 95 %)
     resamples : number of bootstrap samples and of random sign flips
     random_state : seeds the folds, the models and the resampling
     workers : number of fits in parallel, in processes of one thread each
     steps, device : of the nets among the default candidates; those that are named keep their own
+    models : names of default candidates, instead of all of them
+    on_plan : told what will be done, before it is
     on_row : called with each fit as it ends: a row of the result, with the number of ``fits`` in all
 
     Notes
@@ -158,14 +174,17 @@ def compare(
     for name in names:
         check_choice("metrics", name, task.metrics)
     check_number("folds", folds, least=2, whole=True)
-    check_number("inner", inner, least=1, whole=True)
+    if inner is not None:
+        check_number("inner", inner, least=0, whole=True)
+    if budget is not None:
+        check_number("budget", budget, above=0)
     check_number("level", level, above=0, below=0.5)
     check_number("resamples", resamples, least=math.ceil(1 / level) - 1, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
     check_number("workers", workers, least=1, whole=True)
     if is_frame(sets):
         table.setdefault("target_kind", kind)
-    every_set, _, groups = training_sets(task, sets, None, situation, groups=groups, table=table)
+    every_set, when, groups = _read(task, sets, situation, groups, times, table)
     informative = np.flatnonzero(task.informative(every_set))
     if len(informative) == 0:
         raise DataError(
@@ -178,23 +197,50 @@ def compare(
         _check_some_chosen(kept, labels)
     left_out: dict[str, str] = {}
     if candidates is None:
-        candidates = default_candidates(len(kept), kind, outside=outside, steps=steps, device=device)
-        left_out |= missing_by_default(kind)
+        candidates = default_candidates(
+            math.ceil(0.8 * len(kept)),
+            kind,
+            pairs=float(np.mean(kept.sizes.astype(np.float64) ** 2)),
+            outside=outside,
+            relative=sees_numbers(
+                kept, [] if kept.encoder is None else [p for p, _ in kept.encoder.categories]
+            ),
+            steps=steps,
+            device=device,
+            names=models,
+        )
+        left_out |= missing_by_default(kind) if models is None else {}
     check_candidates(candidates)
     if outside:
         candidates, unable = with_outside(candidates)
         left_out |= unable
-    rivals = {role: [name for name, (_, its) in candidates.items() if its == role] for role in KINDS}
-    to_choose_from = [name for mine in rivals.values() if len(mine) > 1 for name in mine]
-    _check_enough(len(kept), labels, folds, inner if to_choose_from else None, level, task.informative_words)
-
-    outer = fold_indices(len(kept), folds, groups=labels, random_state=random_state)
-    jobs = []
-    for i, (train, test) in enumerate(outer):
-        jobs += [FoldFit(name, i, None, train, test) for name in candidates]
-        parts = _inner_folds(train, labels, inner, random_state + 1 + i) if to_choose_from else []
-        jobs += [FoldFit(name, i, j, *part) for name in to_choose_from for j, part in enumerate(parts)]
-    fit = FitCandidate(kept, dict(candidates), tuple(names), random_state, kind, outside)
+    rivals = rivals_of({name: its for name, (_, its) in candidates.items()})
+    to_choose_from = list(dict.fromkeys(name for mine in rivals.values() if len(mine) > 1 for name in mine))
+    splits = (inner_folds_for(len(kept)) if inner is None else inner) if to_choose_from else None
+    check_enough(len(kept), labels, folds, splits, level, task.informative_words)
+    moments = None if when is None else labels_of(when, len(every_set))[informative]
+    outer = outer_folds(len(kept), folds, splits, labels=labels, times=moments, random_state=random_state)
+    jobs: list[FoldFit] = []
+    for (
+        name
+    ) in candidates:  # those that are quick first, so that what they leave of a budget is for the others
+        for i, fold in enumerate(outer):
+            jobs.append(FoldFit(name, i, None, fold.train, fold.test, fold.aside, len(jobs)))
+            for j, part in enumerate(fold.inner if name in to_choose_from else []):
+                jobs.append(FoldFit(name, i, j, *part, place=len(jobs)))
+    if on_plan is not None:
+        on_plan(describe_plan(candidates, folds, splits, len(jobs), kept, workers, budget))
+    fit = FitCandidate(
+        kept,
+        dict(candidates),
+        tuple(names),
+        random_state,
+        kind,
+        outside,
+        fits=len(jobs),
+        workers=workers,
+        deadline=math.inf if budget is None else time.time() + budget,
+    )
     results: dict[Key, FoldResult] = {}
     with open_pool(fit, workers) as pool:
         for job, result in pool.run(jobs):
@@ -203,23 +249,35 @@ def compare(
                 on_row(fit.row(job, result) | {"fits": len(jobs)})
 
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
-    chosen = [_choose(rivals, i, jobs, results, metric, sign) for i in range(folds)]
+    chosen = [choose_by_tier(rivals, _ChosenBy(i, jobs, results, metric, sign)) for i in range(folds)]
     values = {name: {m: np.full(len(every_set), np.nan) for m in names} for name in candidates}
-    differences = np.full(len(every_set), np.nan)
-    for i, (_, test) in enumerate(outer):
+    for i, fold in enumerate(outer):
         for name in candidates:
             for m in names:
-                values[name][m][informative[test]] = results[name, i, None].values[m]
-        with_context, without = (results[chosen[i][role], i, None] for role in ("context", "context-free"))
-        differences[informative[test]] = sign * (with_context.values[metric] - without.values[metric])
+                values[name][m][informative[fold.test]] = results[name, i, None].values[m]
+
+    def difference(tier: str, other: str) -> Floats:
+        found = np.full(len(every_set), np.nan)
+        for i, fold in enumerate(outer):
+            ours, theirs = (results[chosen[i][role], i, None].values[metric] for role in (tier, other))
+            found[informative[fold.test]] = sign * (ours - theirs)
+        return found
 
     drawing: dict[str, Any] = {"resamples": resamples, "random_state": random_state}
 
     def interval(of: Floats) -> tuple[float, float]:
         return bootstrap_interval(of, groups, level=level, **drawing)
 
-    gain, widening = mean_over_folds([differences]), widening_of(folds)
-    low, high = interval(differences)
+    tested, trained = sum(len(fold.test) for fold in outer), np.mean([len(fold.train) for fold in outer])
+    widening = math.sqrt(1 + tested / float(trained))
+
+    def judge(of: Floats) -> tuple[float, tuple[float, float], float]:
+        mean, (low, high) = mean_over_folds([of]), interval(of)
+        p = sign_flip_p_value(of, groups, widening=widening, **drawing)
+        return mean, (mean - widening * (mean - low), mean + widening * (high - mean)), p
+
+    differences = difference(ANY_CONTEXT, "context-free")
+    gain, around, p_value = judge(differences)
     curves = {name: [results[job.key].curve for job in jobs if job.name == name] for name in candidates}
     return Comparison(
         metric=metric,
@@ -232,12 +290,21 @@ def compare(
         intervals={name: {m: interval(values[name][m]) for m in names} for name in candidates},
         chosen=chosen,
         gain=gain,
-        interval=(gain - widening * (gain - low), gain + widening * (high - gain)),
-        p_value=sign_flip_p_value(differences, groups, widening=widening, **drawing),
+        interval=around,
+        p_value=p_value,
+        steps=steps_of(chosen, difference, judge),
+        out_of_time={name: late for name in candidates if (late := _stopped(name, jobs, results))},
+        first_fold=(informative[outer[0].train], informative[outer[0].test]),
         level=level,
         n_sets=len(kept),
         n_groups=None if labels is None else len(np.unique(labels)),
-        settings={"folds": folds, "inner": inner, "resamples": resamples, "random_state": random_state},
+        settings={
+            "folds": folds,
+            "inner": splits,
+            "forward_in_time": when is not None,
+            "resamples": resamples,
+            "random_state": random_state,
+        },
         seconds=time.perf_counter() - begin,
         versions=_versions(),
         candidates=dict(candidates),
@@ -248,7 +315,7 @@ def compare(
 
 
 def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredictor]:
-    """Fit the candidate of either kind that was chosen most often once more, to all sets; return them by kind.
+    """Fit the candidate of each kind that was chosen most often once more, to all sets; return them by kind.
 
     Seeds are derived from the comparison's ``random_state``: the same comparison gives the same models.
 
@@ -263,11 +330,13 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
     """
     c = comparison
     fitted = {}
-    for kind in KINDS:
+    for kind in [kind for kind in KINDS if kind in c.chosen[0]]:
         name = c.most_chosen(kind)
         place, after_all_folds = list(c.candidates).index(name), c.settings["folds"]
         model = seeded_clone(c.candidates[name][0], c.settings["random_state"], place, after_all_folds, 0)
-        fitted[kind] = model.fit(learnable_sets(model, Sets.of(sets)))
+        given = Sets.of(sets)
+        seen = sets_for(model, given, [] if given.encoder is None else given.encoder.categories)
+        fitted[kind] = model.fit(learnable_sets(model, seen))
     return fitted
 
 
@@ -283,55 +352,43 @@ def _check_some_chosen(sets: Sets, labels: Index | None) -> None:
         )
 
 
-def _check_enough(
-    n: int, labels: Index | None, folds: int, inner: int | None, level: float, units: str
-) -> None:
-    """Check that every fold can be filled, and that the test can reach its level at all."""
-    came = n if labels is None else len(np.unique(labels))
-    what = units if labels is None else f"groups of {units}"
-    parts = 0 if inner is None else 5 if inner == 1 else inner
-    needed = folds
-    while needed - math.ceil(needed / folds) < parts:  # what the smallest training part is left with
-        needed += 1
-    if came < needed:
-        choice = "" if inner is None else f", each with {parts} inner ones,"
-        raise DataError(
-            f"{folds} outer folds{choice} need at least {needed} {what}; there are {came}. "
-            "Take fewer folds, or collect more data."
-        )
-    needed = math.ceil(math.log2(1 / level))
-    if came < needed:
-        raise DataError(
-            f"A test at the {100 * level:g} % level needs at least {needed} {what}; there are {came}, "
-            f"with which p is never below {0.5**came:g}. Collect more data, or take another level."
-        )
+def _read(task: Any, sets: Any, situation: Any, groups: Any, times: Any, table: Any) -> tuple[Sets, Any, Any]:
+    """Make checked sets, with a time and a group for each."""
+    columns: Any = dict(table)
+    if isinstance(times, str):
+        if not is_frame(sets):
+            raise ParameterError(
+                f"times={times!r} names a column, but there is no table. Pass one entry a set."
+            )
+        if columns.get("features") is None:  # nor is it a feature
+            ignored = columns.get("ignore") or []
+            columns["ignore"] = [*([ignored] if isinstance(ignored, str) else ignored), times]
+    found, _, labels = training_sets(task, sets, None, situation, groups=groups, table=columns, codes=True)
+    if isinstance(times, str):
+        packed = found.encoder(sets, with_target=False)
+        times = times_of(sets, packed, times)
+    return found, times, labels
 
 
-def _inner_folds(
-    train: Index, labels: Index | None, inner: int, random_state: int
-) -> list[tuple[Index, Index]]:
-    mine = None if labels is None else labels[train]
-    parts = fold_indices(len(train), 5 if inner == 1 else inner, groups=mine, random_state=random_state)
-    return [(train[fit], train[test]) for fit, test in (parts[:1] if inner == 1 else parts)]
+class _ChosenBy:
+    """The score by which a candidate is chosen in an outer fold: on inner folds, or on sets that were set aside."""
+
+    def __init__(
+        self, fold: int, jobs: Sequence[FoldFit], results: Mapping[Key, FoldResult], metric: str, sign: float
+    ) -> None:
+        self.fold, self.jobs, self.results, self.metric, self.sign = fold, jobs, results, metric, sign
+
+    def __call__(self, name: str) -> float:
+        aside = self.results[name, self.fold, None].aside
+        if aside is not None:
+            return self.sign * mean_over_folds([aside])
+        inner = [job.key for job in self.jobs if job.is_inner(name, self.fold)]
+        return self.sign * mean_over_folds([self.results[key].values[self.metric] for key in inner])
 
 
-def _choose(
-    rivals: Mapping[str, Sequence[str]],
-    fold: int,
-    jobs: Sequence[FoldFit],
-    results: Mapping[Key, FoldResult],
-    metric: str,
-    sign: float,
-) -> dict[str, str]:
-    """Return the best candidate of either kind by the inner folds of an outer one; a single one needs none."""
-
-    def inner_score(name: str) -> float:
-        mine = [results[job.key].values[metric] for job in jobs if job.is_inner(name, fold)]
-        return sign * mean_over_folds(mine)
-
-    return {
-        role: max(names, key=inner_score) if len(names) > 1 else names[0] for role, names in rivals.items()
-    }
+def _stopped(name: str, jobs: Sequence[FoldFit], results: Mapping[Key, FoldResult]) -> int:
+    """Return how many fits of a candidate the budget ended."""
+    return sum(results[job.key].out_of_time for job in jobs if job.name == name)
 
 
 def _versions() -> dict[str, str]:
@@ -356,10 +413,12 @@ class Comparison:
     still_improving: dict[str, int]  # candidates whose training was too short, and of how many steps it was
     means: dict[str, dict[str, float]]  # by candidate, then by metric
     intervals: dict[str, dict[str, tuple[float, float]]]
-    chosen: list[dict[str, str]]  # for each outer fold the best of either kind, by its inner folds
-    gain: float  # mean per-set difference of those two; positive where the context-dependent one is better
+    chosen: list[dict[str, str]]  # for each outer fold the best of each kind, and of unions of kinds
+    gain: float  # mean difference of the best with any context and the best without; positive where context helps
     interval: tuple[float, float]
     p_value: float  # one-sided
+    steps: dict[str, Step]  # what each tier adds, "relative" and "net"; none without relative candidates
+    out_of_time: dict[str, int]  # candidates that the budget stopped, and in how many fits
     level: float
     n_sets: int  # that are informative, such as rank two objects differently; the others took no part
     n_groups: int | None
@@ -370,6 +429,9 @@ class Comparison:
     rows: list[dict[str, Any]] = field(repr=False)  # one a fit
     values: dict[str, dict[str, Floats]] = field(repr=False)  # of each set, NaN where undefined
     differences: Floats = field(repr=False)  # the context gain on each set, NaN where undefined
+    first_fold: tuple[Index, Index] = field(
+        repr=False
+    )  # which sets were learnt from in it, and which held out
 
     @property
     def names(self) -> list[str]:
@@ -403,6 +465,8 @@ class Comparison:
             "gain": self.gain,
             "interval": list(self.interval),
             "p_value": self.p_value,
+            "steps": {name: step.to_json() for name, step in self.steps.items()},
+            "out_of_time": dict(self.out_of_time),
             "level": self.level,
             "n_sets": self.n_sets,
             "n_groups": self.n_groups,

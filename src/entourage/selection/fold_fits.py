@@ -1,5 +1,6 @@
 """The fits of a comparison: each candidate on the training part of each outer and inner fold."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from sklearn.base import clone
 from entourage.data.sets import Sets
 from entourage.errors import UserError
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.blend import sets_for
 from entourage.estimators.positions import learnable_sets
 from entourage.selection.convergence import learning_curve
 from entourage.tasks import task_of
 from entourage.tasks.evaluate import metric_of_sets
+from entourage.training.deadline import time_is_up, time_limit
 
 __all__ = ["FitCandidate", "FoldFit", "FoldResult", "Key", "mean_over_folds", "seeded_clone"]
 
@@ -33,6 +36,8 @@ class FoldFit:
     inner: int | None  # None for the fit on the whole training part of the outer fold
     train: Index
     test: Index
+    aside: Index | None = None  # sets to choose by, where there are no inner folds
+    place: int = 0  # among all fits
 
     @property
     def key(self) -> Key:
@@ -51,6 +56,8 @@ class FoldResult:
     values: dict[str, Floats]
     seconds: float
     curve: Floats  # see learning_curve
+    aside: Floats | None = None  # the metric to choose by, of each set that was set aside
+    out_of_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ class FitCandidate:
     random_state: int
     kind: str
     outside: bool
+    fits: int = 0  # in all
+    workers: int = 1
+    deadline: float = math.inf  # by the clock of the machine
 
     def __call__(self, job: FoldFit) -> FoldResult:
         """Do one fit."""
@@ -70,16 +80,34 @@ class FitCandidate:
         place = list(self.candidates).index(job.name)
         inner = 0 if job.inner is None else job.inner + 1
         model = seeded_clone(self.candidates[job.name][0], self.random_state, place, job.fold, inner)
+        sets = sets_for(model, self.sets, [] if self.sets.encoder is None else self.sets.encoder.categories)
         try:
-            model.fit(learnable_sets(model, self.sets[job.train]))
-            test = self.sets[job.test]
-            scores = model.predict_scores(test)
+            with time_limit(self._seconds(job)):
+                model.fit(learnable_sets(model, sets[job.train]))
+                out_of_time = time_is_up()
+            values = self._values(model, sets[job.test], self.metrics)
+            aside = None if job.aside is None else self._values(model, sets[job.aside], self.metrics[:1])
         except UserError as error:
             raise type(error)(f"{job.name}, fold {job.fold + 1}: {error}") from error
+        return FoldResult(
+            values,
+            time.perf_counter() - begin,
+            learning_curve(model),
+            None if aside is None else aside[self.metrics[0]],
+            out_of_time,
+        )
+
+    def _values(self, model: Any, sets: Sets, metrics: Sequence[str]) -> dict[str, Floats]:
+        scores = model.predict_scores(sets)
         task = task_of(self.kind, outside=self.outside)
         known = task.metrics | model.task.metrics  # its own first: a threshold counts
-        values = {name: metric_of_sets(known[name], test, scores) for name in self.metrics}
-        return FoldResult(values, time.perf_counter() - begin, learning_curve(model))
+        return {name: metric_of_sets(known[name], sets, scores) for name in metrics}
+
+    def _seconds(self, job: FoldFit) -> float:
+        """Return the time that a fit may take: an equal share of what is left."""
+        if self.deadline == math.inf:
+            return math.inf
+        return max(0.0, self.deadline - time.time()) * self.workers / max(1, self.fits - job.place)
 
     def row(self, job: FoldFit, result: FoldResult) -> dict[str, Any]:
         """Return a fit and its result as plain data."""
@@ -92,6 +120,7 @@ class FitCandidate:
             "judged_by": len(job.test),
             "means": {name: mean_over_folds([values]) for name, values in result.values.items()},
             "seconds": round(result.seconds, 3),
+            "out_of_time": result.out_of_time,
         }
 
 

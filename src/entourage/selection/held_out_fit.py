@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from entourage.data.resampling import fold_indices, labels_of
 from entourage.data.sets import Sets
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.blend import sets_for
 from entourage.estimators.positions import learnable_sets
 from entourage.selection.fold_fits import seeded_clone
-from entourage.tasks import task_of
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
@@ -19,15 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["fit_best_held_out"]
 
 
-def fit_best_held_out(
-    comparison: "Comparison", sets: Sets, groups: ArrayLike | None = None
-) -> tuple[str, SetPredictor, NDArray[np.int64]]:
+def fit_best_held_out(comparison: "Comparison", sets: Sets) -> tuple[str, SetPredictor, NDArray[np.int64]]:
     """Fit the best candidate of a comparison once more to the training sets of its first outer fold.
 
     Parameters
     ----------
     comparison : what was found
-    sets, groups : what was compared on
+    sets : what was compared on
 
     Returns
     -------
@@ -49,9 +46,9 @@ def fit_best_held_out(
     c = comparison
     sign = -1.0 if c.metric in LOWER_IS_BETTER else 1.0
     name = max(c.means, key=lambda one: sign * c.means[one][c.metric])
-    informative = np.flatnonzero(task_of(c.target_kind, outside=c.outside).informative(sets))
-    labels = None if groups is None else labels_of(groups, len(sets))[informative]
-    seed = c.settings["random_state"]
-    train, test = fold_indices(len(informative), c.settings["folds"], groups=labels, random_state=seed)[0]
-    model = seeded_clone(c.candidates[name][0], seed, list(c.candidates).index(name), 0, 0)
-    return name, model.fit(learnable_sets(model, sets[informative[train]])), informative[test]
+    train, held_out = c.first_fold
+    model = seeded_clone(
+        c.candidates[name][0], c.settings["random_state"], list(c.candidates).index(name), 0, 0
+    )
+    seen = sets_for(model, sets, [] if sets.encoder is None else sets.encoder.categories)
+    return name, model.fit(learnable_sets(model, seen[train])), held_out

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from entourage.selection.tiers import ANY_CONTEXT
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _METRICS = {  # the name of a metric in a sentence, and what a gain of it means,
 
 
 def verdict(comparison: "Comparison") -> str:
-    """Say in one sentence whether there is a significant context effect, how large, and how sure that is.
+    """Say whether there is a significant context effect, how large, how sure that is, and what each tier adds.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def verdict(comparison: "Comparison") -> str:
     low, high = (_signed(end) for end in c.interval)
     name, meaning = _METRICS[c.metric]
     p = "p < 0.001" if c.p_value < 0.001 else f"p = {c.p_value:.3f}"
-    with_context = _most_frequent([fold["context"] for fold in c.chosen])
+    with_context = _most_frequent([fold[ANY_CONTEXT] for fold in c.chosen])
     without = _most_frequent([fold["context-free"] for fold in c.chosen])
     n = f"n = {int((~np.isnan(c.differences)).sum()):,} sets"
     if c.n_groups is not None:
@@ -68,12 +69,37 @@ def verdict(comparison: "Comparison") -> str:
     return (
         f"{'Significant' if significant else 'No significant'} context effect{narrowly}: {with_context} − {without} = "
         f"{_signed(c.gain, plus=True)}, {100 * (1 - c.level):g} % CI [{low}, {high}], {p}, {n} ({name}{lower}){gained}."
+        f"{_steps(c)}"
     )
+
+
+_TIER_WORDS = {
+    "relative": "the standing of an object in its set",
+    "net": "interactions in a net of the whole set",
+}
+
+
+def _steps(comparison: "Comparison") -> str:
+    """Say what each tier adds to the one before."""
+    parts = []
+    for name, step in comparison.steps.items():
+        low, high = (_signed(end) for end in step.interval)
+        p = "p < 0.001" if step.p_value < 0.001 else f"p = {step.p_value:.3f}"
+        parts.append(
+            f"{_TIER_WORDS[name]} {_signed(step.gain, plus=True)} [{low}, {high}], {p} "
+            f"({_most_frequent(step.models)} − {_most_frequent(step.against)})"
+        )
+    return f" Step by step: {'; then '.join(parts)}." if parts else ""
 
 
 def warnings_of(comparison: "Comparison") -> list[str]:
     """Return what a reader of the verdict must know besides: candidates left out, training that was too short."""
     sentences = [f"{name} was left out: {why}." for name, why in comparison.left_out.items()]
+    if comparison.out_of_time:
+        late = ", ".join(f"{name} (in {count} fits)" for name, count in comparison.out_of_time.items())
+        sentences.append(
+            f"The time limit ended the training of {late}: these may do better; give more time (--budget)."
+        )
     if comparison.still_improving:
         names = list(comparison.still_improving)
         joined = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -18,7 +18,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Let every fit inside end after so many seconds; an outer limit that is earlier stays.
+    """Let every fit inside end after so many seconds, infinite for none; an outer limit that is earlier stays.
 
     Examples
     --------
@@ -28,7 +28,8 @@ def time_limit(seconds: float) -> Iterator[None]:
     >>> time_left()
     inf
     """
-    check_number("seconds", seconds, least=0)
+    if seconds != math.inf:
+        check_number("seconds", seconds, least=0)
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
         yield
