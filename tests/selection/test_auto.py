@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from pickling_pool import PicklingPool
 
 from entourage import DiscreteChooser, Ranker, SubsetChooser, load
 from entourage.data import make_medoid
@@ -24,8 +25,8 @@ SOME = (UTILITY > 0).astype(int)
 
 @pytest.fixture
 def few(monkeypatch):
-    """Let auto try four candidates only: a linear model, trees and two nets."""
-    kept = ("linear", "linear relative", "LambdaMART", "BoostedLogit", "BoostedSubset", "ContextFree", "FATE small")
+    """Let auto try three candidates only: a linear one, trees and a net."""
+    kept = ("linear relative", "LambdaMART", "BoostedLogit", "BoostedSubset", "FATE small")
     every = candidates.list_candidates
 
     def shorter(*args, **settings):
@@ -35,7 +36,9 @@ def few(monkeypatch):
 
 
 def same(first, second, *args):
-    assert {t.name: (t.score, t.weight) for t in first.tried_} == {t.name: (t.score, t.weight) for t in second.tried_}
+    assert {t.name: (t.score, t.weight) for t in first.tried_} == {
+        t.name: (t.score, t.weight) for t in second.tried_
+    }
     np.testing.assert_array_equal(first.predict_scores(*args), second.predict_scores(*args))
 
 
@@ -48,21 +51,29 @@ def same(first, second, *args):
         (SubsetChooser("auto", **QUICK), SOME),
     ],
 )
-def test_every_task_has_its_blend_and_its_file_gives_the_same_scores(model, y, tmp_path):
+def test_every_task_has_its_blend_and_its_file_gives_the_same_scores(model, y, few, tmp_path):
     model.fit(X, y).save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     same(model, loaded, X)
     np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
-    assert {t.tier for t in model.tried_} == {"alone", "relative", "net"}
     known = [t.score for t in model.tried_]
     assert known == sorted(known, reverse=True)
     assert sum(t.weight for t in model.tried_) == pytest.approx(1)
-    assert model.score(X, y) > 0.6
+    assert model.score(X, y) > 0.5
     loaded.save(tmp_path / "again")
     same(model, load(tmp_path / "again"), X)
     if isinstance(model, DiscreteChooser):
         sums = model.predict_proba(X).sum(1)
         assert (sums < 1).all() if model.outside else sums == pytest.approx(1)
+
+
+def test_candidates_of_all_tiers_are_tried():
+    model = DiscreteChooser("auto", **QUICK).fit(X, CHOSEN)
+    assert {t.tier for t in model.tried_} == {"alone", "relative", "net"}
+    listed = candidates.list_candidates(32, "choice")
+    assert {t.name for t in model.tried_} == {one.name for one in listed if one.blended}
+    assert all(t.note == "" for t in model.tried_)
+    assert model.held_out_score_ > np.log(1 / 4), "better than chance"
 
 
 def test_the_same_seed_gives_the_same_blend_to_the_bit_and_another_seed_another(few):
@@ -72,10 +83,10 @@ def test_the_same_seed_gives_the_same_blend_to_the_bit_and_another_seed_another(
     assert (first.predict_scores(X) != other.predict_scores(X)).any()
 
 
-def test_two_workers_find_what_one_finds():
-    settings = QUICK | {"steps": 2}
-    models = [DiscreteChooser("auto", workers=n, **settings).fit(X[:24], CHOSEN[:24]) for n in (1, 2)]
-    same(*models, X)
+def test_two_workers_find_what_one_finds(few, monkeypatch):
+    here = DiscreteChooser("auto", **QUICK).fit(X, CHOSEN)
+    monkeypatch.setattr("entourage.selection.auto.open_pool", PicklingPool)
+    same(here, DiscreteChooser("auto", workers=2, **QUICK).fit(X, CHOSEN), X)
 
 
 def test_the_budget_holds_while_models_train_and_what_was_not_tried_is_named():
@@ -89,8 +100,10 @@ def test_the_budget_holds_while_models_train_and_what_was_not_tried_is_named():
     assert np.isfinite(model.predict_scores(big[:10])).all()
 
 
-@pytest.mark.parametrize("n", [4, 5, 10, 25])
-@pytest.mark.parametrize("kind", ["rank", "choice", "subset"])
+@pytest.mark.parametrize(
+    ("n", "kind"),
+    [(4, "rank"), (10, "rank"), (25, "rank"), (4, "choice"), (10, "choice"), (4, "subset"), (10, "subset")],
+)
 def test_few_sets_are_enough_or_refused_in_a_sentence(n, kind, few, tmp_path):
     model, y = {
         "rank": (Ranker("auto", **QUICK), RANKS),
@@ -124,7 +137,7 @@ def test_groups_are_parted_neither_by_folds_nor_within_them(few, monkeypatch):
 
         monkeypatch.setattr(kind, "fit", spy)
     Ranker("auto", **QUICK).fit(X, RANKS, groups=groups)
-    assert {name for name, _ in seen} >= {"Ranker", "LinearRanker"}
+    assert {name for name, _ in seen} >= {"Ranker", "LinearRanker", "LambdaMART"}
     assert all(given for _, given in seen)
 
 
@@ -146,7 +159,12 @@ def table(kind="rank", n=40):
     frame["gate"] = np.tile(np.arange(4), n)
     utility = -np.log(frame.odds) + RNG.normal(size=4 * n)
     place = (-utility).groupby(frame.race).rank().astype(int) - 1
-    frame["place"] = {"rank": place, "relevance": 3 - place, "choice": (place == 0) * 1, "subset": (place < 2) * 1}[kind]
+    frame["place"] = {
+        "rank": place,
+        "relevance": 3 - place,
+        "choice": (place == 0) * 1,
+        "subset": (place < 2) * 1,
+    }[kind]
     return frame.sample(frac=1, random_state=0).reset_index(drop=True)
 
 
@@ -204,7 +222,9 @@ def test_without_lightgbm_the_blend_does_without_trees_and_says_so(monkeypatch, 
 def test_tied_sets_ragged_sets_and_sets_of_one(few):
     sizes = np.tile([1, 2, 4, 4], 10)
     ragged = [x[:m] for x, m in zip(X, sizes, strict=True)]
-    ranks = [r[:m].argsort().argsort() * (i % 3 > 0) for i, (r, m) in enumerate(zip(RANKS, sizes, strict=True))]
+    ranks = [
+        r[:m].argsort().argsort() * (i % 3 > 0) for i, (r, m) in enumerate(zip(RANKS, sizes, strict=True))
+    ]
     model = Ranker("auto", **QUICK).fit(ragged, ranks)
     assert [len(s) for s in model.predict_scores(ragged)] == sizes.tolist()
     with pytest.raises(DataError, match="tied|differ|nothing"):

@@ -28,7 +28,9 @@ def test_sets_of_weight_0_and_sets_without_a_value_have_no_say():
     half = np.arange(300) < 150
     models = {"first": np.where(half, TRUTH, 9.0), "second": np.where(half, 9.0, TRUTH)}
     assert select_weights(models, fit, half.astype(float)) == {"first": 1.0}
-    assert select_weights(models, lambda mix: np.where(half, np.nan, fit(mix)), np.ones(300)) == {"second": 1.0}
+    assert select_weights(models, lambda mix: np.where(half, np.nan, fit(mix)), np.ones(300)) == {
+        "second": 1.0
+    }
 
 
 def test_the_same_seed_gives_the_same_weights_and_the_order_of_models_has_no_say():

@@ -4,7 +4,7 @@ A number is also seen as its difference from the mean of the set, as its z-score
 its gap to the largest and to the smallest of the set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,7 +108,7 @@ def _standings(values: Floats, standings: Sequence[str]) -> Floats:
     size = np.where(varies, high - low, 1.0)
     centred = gap / size - (gap / size).mean(1, keepdims=True)  # in [-1, 1]: no square overflows
     spread = np.sqrt((centred**2).mean(1, keepdims=True))
-    parts = {
+    parts: dict[str, Callable[[], Floats]] = {
         "centred": lambda: _doubled(centred * size),
         "z-score": lambda: centred / np.where(varies, spread, 1.0),
         "rank": lambda: (rankdata(values, axis=1) - 0.5) / m,

@@ -99,11 +99,11 @@ def _distribution(values: Floats, weights: Floats | None) -> tuple[Floats, Float
 
 def _knots(distinct: Floats, shares: Floats) -> tuple[Floats, Floats]:
     middle = np.cumsum(shares) - shares / 2  # the share below, equal ones counted half
-    ends = middle[[0, -1]]
+    first, last = float(middle[0]), float(middle[-1])
     # by share, and by score: else the few largest values lie on one stretch with an outlier, and so in one point
-    levels = np.concatenate(
-        [np.linspace(*ends, KNOTS // 2), ndtr(np.linspace(*ndtri(ends), KNOTS // 2)).clip(*ends)]
-    )
+    by_share = np.linspace(first, last, KNOTS // 2)
+    by_score = ndtr(np.linspace(ndtri(first), ndtri(last), KNOTS // 2)).clip(first, last)
+    levels = np.concatenate([by_share, by_score])
     kept = np.unique(np.searchsorted(middle, levels).clip(0, len(distinct) - 1))
     kept = np.unique(np.concatenate([[0], kept, [len(distinct) - 1]]))
     return distinct[kept], ndtri(middle[kept])
