@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from pickling_pool import PicklingPool
+from pickling_pool import PicklingPool, sent
 
 from entourage import DiscreteChooser, Ranker, SubsetChooser, load
 from entourage.data import make_medoid
@@ -241,3 +241,18 @@ def test_a_named_net_after_an_automatic_fit_leaves_nothing_of_the_blend(few):
     model.set_params(net="auto").fit(X, RANKS)
     assert not hasattr(model, "net_")
     assert not hasattr(model, "scorer_")
+
+
+def test_an_automatic_model_can_be_pickled_and_has_no_spread_over_members(few):
+    model = Ranker("auto", **QUICK).fit(X, RANKS)
+    same(model, sent(model), X)
+    with pytest.raises(ParameterError, match="blend of several models.*no spread"):
+        model.predict_scores(X, return_std=True)
+
+
+def test_two_informative_sets_among_many_are_enough_to_be_evaluated(few, tmp_path):
+    ranks = np.zeros((40, 4))
+    ranks[[3, 20]] = RANKS[[3, 20]]
+    model = Ranker("auto", **QUICK).fit(X, ranks)
+    model.save(tmp_path / "model")
+    same(model, load(tmp_path / "model"), X)

@@ -106,7 +106,9 @@ def test_an_unknown_scaling_is_refused():
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
-def test_a_model_on_disk_equals_one_in_memory_to_the_bit(scaling, tmp_path):
+@pytest.mark.parametrize("rows", [1 << 18, 50])  # taken at a time
+def test_a_model_on_disk_equals_one_in_memory_to_the_bit(scaling, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.training.view._ROWS", rows)
     targets = np.concatenate([part[:, 0].argsort().argsort() for part in PARTS])
     whole = Sets(RAGGED.objects, RAGGED.offsets, targets)
     np.save(tmp_path / "objects.npy", whole.objects)

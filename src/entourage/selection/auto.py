@@ -317,7 +317,8 @@ class _Evaluation:
         self.task, self.sets = task, sets[chosen]
         self.weights = np.ones(len(chosen)) if weights is None else weights[chosen]
         self.metric = task.criterion if task.kind == "subset" else task.metrics[plan.metric]
-        drawn = np.random.default_rng(len(chosen)).permutation(len(chosen))[:MOST_EVALUATED]
+        informative = np.flatnonzero(task.informative(self.sets) & (self.weights > 0))
+        drawn = np.random.default_rng(len(chosen)).permutation(informative)[:MOST_EVALUATED]
         self.used = np.sort(drawn)
         self.rows = np.concatenate([np.arange(*self.sets.offsets[i : i + 2]) for i in self.used])
         self.some = self.sets[self.used]
