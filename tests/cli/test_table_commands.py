@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from commands import run
 from long_tables import long_table, sets_together
 
@@ -14,11 +15,13 @@ FIT = ("--set-id", "race", "--target", "place", "--ignore", "note", "--steps", "
 def test_fit_predict_evaluate_info_and_tune(tmp_path, capsys):
     table, file = tmp_path / "t.parquet", tmp_path / "m.entourage"
     write_table(table, long_table())
-    code, out, _ = run(capsys, "fit", table, *FIT, "-o", file, "--json")
+    code, out, _ = run(capsys, "fit", table, *FIT, "--workers", "1", "-o", file, "--json")
     assert code == 0
     result = json.loads(out)
-    assert {tried["name"] for tried in result["tried"]} == {"context_free", "fate", "feta", "set_attention"}
-    assert result["model"] == max(result["tried"], key=lambda tried: tried["score"])["name"]
+    assert result["model"] == "auto"
+    assert {tried["tier"] for tried in result["tried"]} == {"alone", "relative", "net"}
+    assert all({"name", "score", "weight", "seconds", "note"} < set(tried) for tried in result["tried"])
+    assert sum(tried["weight"] for tried in result["tried"]) == pytest.approx(1)
     code, out, _ = run(capsys, "predict", file, table, "-o", tmp_path / "out.csv", "--json")
     assert (code, json.loads(out)["rows"]) == (0, long_table().num_rows)
     assert read_table(tmp_path / "out.csv").column_names[-2:] == ["score", "rank"]
