@@ -39,10 +39,10 @@ def own_megabytes() -> float:
 
 def fit(path: Path, folder: str) -> None:
     """Fit in this process; print seconds and peak megabytes as JSON."""
+    from entourage import Ranker
     from entourage.data import read_table
     from entourage.data.encoder import TableEncoder
     from entourage.estimators.fit_on_disk import fit_on_disk
-    from entourage import Ranker
 
     model = Ranker("fate", steps=200, device="cpu", random_state=0)
     roles = {"set_id": "set", "target": "y"}
