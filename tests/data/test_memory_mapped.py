@@ -11,6 +11,7 @@ from entourage.data.encoder import TableEncoder
 from entourage.data.memory_mapped import fit_encoder, open_sets, write_sets
 from entourage.data.table_files import write_table
 from entourage.errors import DataError
+from entourage.estimators.fit_on_disk import fit_on_disk
 
 ROLES = {"set_id": "race", "target": "place", "situation": ["laps"]}
 
@@ -72,3 +73,37 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(DataError, match="can't be read as parquet"):
         fit_encoder(tmp_path / "no.parquet", set_id="race", target="place")
+
+
+def test_heavy_tails_codes_and_standings_are_learnt_from_disk_to_the_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_stream, "ROWS", 100)
+    rng = np.random.default_rng(0)
+    races = np.repeat(np.arange(80), rng.integers(1, 8, size=80))
+    count = len(races)
+    table = pa.table(
+        {
+            "race": races,
+            "odds": np.exp(3 * rng.normal(size=count)),
+            "jockey": [f"j{i}" for i in rng.integers(50, size=count)],
+            "weight": rng.normal(size=count),
+            "place": np.concatenate([rng.permutation(m) for m in np.bincount(races)]),
+        }
+    )
+    write_table(tmp_path / "t.parquet", table)
+    settings = {
+        "steps": 10,
+        "batch_size": 16,
+        "device": "cpu",
+        "random_state": 0,
+        "relative": ["odds", "weight"],
+    }
+    disk, memory = Ranker(FATE(width=4), **settings), Ranker(FATE(width=4), **settings)
+    sets = fit_on_disk(
+        tmp_path / "t.parquet", tmp_path / "d", disk, set_id="race", target="place", codes=True
+    )
+    assert sets.on_disk
+    memory.fit(table, set_id="race", target="place")
+    assert disk.view_.maps[0].places == memory.view_.maps[0].places != ()
+    assert disk.view_.level_counts == memory.view_.level_counts
+    np.testing.assert_array_equal(disk.predict_scores(table), memory.predict_scores(table))
+    np.testing.assert_array_equal(disk.predict_scores(sets), memory.predict_scores(table))

@@ -85,7 +85,8 @@ def test_wrong_columns_are_refused():
 def test_sets_with_their_standings_have_them_behind_their_features():
     sets = Sets.of(np.random.default_rng(0).normal(size=(3, 4, 2)), situation=np.zeros((3, 1)))
     wider = sets.relative([1])
-    assert wider.n_features == 2 + len(STANDINGS) and wider.n_situation_features == 1
+    assert wider.n_features == 2 + len(STANDINGS)
+    assert wider.n_situation_features == 1
     np.testing.assert_array_equal(wider.objects[:, 2:], within_sets(sets.objects, sets, [1]))
 
 

@@ -142,3 +142,12 @@ def test_more_objects_than_single_precision_tells_apart_are_refused(monkeypatch)
     monkeypatch.setattr("entourage.effects.refits.MOST_OBJECTS", 50)
     with pytest.raises(ParameterError, match="at most 50 objects"):
         refit_resampled(model, sets, refits=2)
+
+
+def test_a_blend_is_not_refitted():
+    model = Ranker("auto")
+    model.blend_ = object()
+    sets = Sets.of(np.zeros((3, 2, 1)), np.tile([0, 1], (3, 1)))
+    for refit in (refit_resampled, seconds_of_refits):
+        with pytest.raises(ParameterError, match="blend of several.*Fit a named model"):
+            refit(model, sets)

@@ -524,7 +524,8 @@ def test_few_choices_are_looked_at_before_they_are_learnt_by_heart():
 
 def test_auto_and_tune_go_by_the_log_likelihood_of_choices():
     X, y = make_choice(n_sets=120, n_objects=4, random_state=0)
-    model = DiscreteChooser("auto", steps=20, random_state=0, budget=0).fit(X, y)
+    model = DiscreteChooser("auto", steps=20, random_state=0, budget=1).fit(X, y)
     assert model.tried_[0].score < 0
+    assert model.held_out_score_ < 0
     found = tune(DiscreteChooser(ContextFree(width=8), steps=5), X, y, trials=1, folds=1)
     assert found.score < 0

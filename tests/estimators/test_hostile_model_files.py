@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from entourage.baselines import BestColumn, BestColumnLogit, BoostedSubset, Line
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.encoder import TableEncoder
 from entourage.errors import CheckpointError, ModelFileError, UserError
-from entourage.selection.candidates import LinearLogit
+from entourage.selection.candidates import LinearLogit, list_candidates
 from entourage.training import tensor_file as files
 
 GOLDEN = Path(__file__).parent / "golden" / "fate.entourage"
@@ -44,6 +45,27 @@ def of_a_table():
     return model
 
 
+def of_a_view():
+    """Return a model of columns with heavy tails, which are also seen piecewise and relative to their set."""
+    model = Ranker(ContextFree(width=2), standardize="piecewise", relative=[1, 0], **QUICK)
+    return model.fit(np.exp(3 * X), RANKS, situation=np.exp(4 * X[:, 0, :1]))
+
+
+def of_a_blend():
+    """Return an automatic model of a linear one, trees and a net."""
+
+    def few(*args, **settings):
+        kept = ("linear relative", "LambdaMART", "ContextFree relative")
+        return [one for one in list_candidates(*args, **settings) if one.name in kept]
+
+    def equal_weights(contributions, *_):
+        return dict.fromkeys(contributions, 1 / len(contributions))
+
+    auto = "entourage.selection.auto"
+    with patch(f"{auto}.list_candidates", few), patch(f"{auto}.select_weights", equal_weights):
+        return Ranker("auto", budget=600, **QUICK).fit(X, RANKS)
+
+
 MODELS = {
     "golden": lambda: load(GOLDEN),
     "table": of_a_table,
@@ -57,6 +79,8 @@ MODELS = {
     "svm": lambda: RankSVM().fit(X, RANKS),
     "linear ranker": lambda: LinearRanker().fit(X, RANKS),
     "boosted": lambda: BoostedSubset(3, min_child_samples=2).fit(X, RANKS == 0),
+    "view": of_a_view,
+    "blend": of_a_blend,
     "column": lambda: BestColumn().fit(X, RANKS),
     "column logit": lambda: BestColumnLogit().fit(X, Y),
 }
@@ -122,11 +146,13 @@ def is_refused(path):
 def test_what_is_saved_comes_back_whole(honest, name, tmp_path):
     content, tensors, model = honest[name]
     loaded = load(forge(tmp_path / "m", content, tensors))
-    assert set(vars(loaded)) == set(vars(model)) - {"tried_"}
+    assert set(vars(loaded)) == set(vars(model))
     inputs = WITH_IDS if name == "nested" else X
     if name == "table":
         inputs = np.abs(RNG.normal(size=(5, 3, model.n_features_in_)))
-    np.testing.assert_array_equal(loaded.predict_scores(inputs), model.predict_scores(inputs))
+    situated = {"situation": X[:, 0, :1]} if name == "view" else {}
+    scores = model.predict_scores(inputs, **situated)
+    np.testing.assert_array_equal(loaded.predict_scores(inputs, **situated), scores)
     loaded.save(tmp_path / "again")
     again, same = files.read(tmp_path / "again", "model")
     assert all(torch.equal(same[key], value) for key, value in tensors.items() if "step" not in key)
@@ -266,6 +292,84 @@ def test_a_small_file_that_speaks_of_a_large_model_says_what_does_not_fit(honest
         ("boosted", "fitted.best_score_", float("inf")),
         ("boosted", "fitted.n_rounds_", -1),
         ("boosted", "fitted.n_features_in_", 1),
+        ("view", "view.n_features", [0, 1]),
+        ("view", "view.n_features", [2, 0]),
+        ("view", "view.n_features", [2]),
+        ("view", "view.relative.places", [0, 0]),
+        ("view", "view.relative.places", [2, 0]),
+        ("view", "view.relative.places", [-1, 0]),
+        ("view", "view.relative.places", [0.0, 1.0]),
+        ("view", "view.relative.places", []),
+        ("view", "view.relative.standings", ["exec"]),
+        ("view", "view.relative.standings", ["rank", "rank"]),
+        ("view", "view.relative.standings", []),
+        ("view", "view.relative.standings", ["rank"]),
+        ("view", "view.relative", None),
+        ("view", "view.relative", [0]),
+        ("view", "view.maps", []),
+        ("view", "view.maps", None),
+        ("view", "view.maps.0", [1]),
+        ("view", "view.maps.0.places", [0, 9]),
+        ("view", "view.maps.0.places", [0]),
+        ("view", "view.maps.0.knots.0", [1.0]),
+        ("view", "view.maps.0.knots.0", [1.0, 1.0]),
+        ("view", "view.maps.0.knots.0.3", float("nan")),
+        ("view", "view.maps.0.knots.0.3", 1e300),
+        ("view", "view.maps.0.knots", "ab"),
+        ("view", "view.maps.0.scores.0.2", 9.0),
+        ("view", "view.maps.1.places", [1]),
+        ("view", "view.piecewise.edges.0.1", float("inf")),
+        ("view", "view.piecewise.edges.0.1", "x"),
+        ("view", "view.piecewise", None),
+        ("view", "view.piecewise.places", [1, 2]),
+        ("view", "view.level_counts", [[-1]]),
+        ("view", "view.level_counts", [["x"]]),
+        ("view", "view.level_counts", [[1, 2, 3]]),
+        ("table", "view.level_counts.0", [1]),
+        ("view", "view", 3),
+        ("blend", "blend", []),
+        ("blend", "blend", None),
+        ("blend", "blend", {"a": 1}),
+        ("blend", "blend.0", 3),
+        ("blend", "blend.0", []),
+        ("blend", "blend.0.models", []),
+        ("blend", "blend.0.models.0", {}),
+        ("blend", "blend.0.models.0", [1]),
+        ("blend", "blend.0.models.0.estimator", "os.system"),
+        ("blend", "blend.0.models.0.estimator", "LinearLogit"),
+        ("blend", "blend.0.models.0.estimator", "Ranker"),
+        ("blend", "blend.0.models.0.fitted.n_features_in_", 3),
+        ("blend", "blend.0.models.0.blend", []),
+        ("blend", "blend.0.models.0.blend", [{"name": "a", "weight": 1.0, "scales": [1.0], "models": []}]),
+        ("blend", "blend.2.models.0.params.net", "auto"),
+        ("blend", "blend.2.models.0.net.name", "auto"),
+        ("blend", "blend.2.models.0.net.params.width", 200_000),
+        ("blend", "blend.2.models.0.params.members", 100_000),
+        ("blend", "blend.0.weight", 0.0),
+        ("blend", "blend.0.weight", -1.0),
+        ("blend", "blend.0.weight", float("nan")),
+        ("blend", "blend.0.weight", 1e9),
+        ("blend", "blend.0.scales", [1.0]),
+        ("blend", "blend.0.scales.0", 0.0),
+        ("blend", "blend.0.scales.0", float("inf")),
+        ("blend", "blend.0.scales.0", float("nan")),
+        ("blend", "blend.0.name", 3),
+        ("blend", "fitted.n_features", [3, 0]),
+        ("blend", "fitted.n_features", [0, 0]),
+        ("blend", "fitted.categories", [[0, 10**9]]),
+        ("blend", "fitted.categories", [[0, 5], [0, 5]]),
+        ("blend", "fitted.categories", [[0, 5]]),
+        ("blend", "fitted.seed", -1),
+        ("blend", "fitted.best_score", float("nan")),
+        ("blend", "fitted.tried", 3),
+        ("blend", "fitted.tried", [3]),
+        ("blend", "fitted.tried.0.score", "x"),
+        ("blend", "fitted.tried.0.weight", None),
+        ("blend", "params.net", "auto"),
+        ("blend", "params.loss", "exec"),
+        ("blend", "params.relative", {"a": 1}),
+        ("blend", "estimator", "DiscreteChooser"),
+        ("blend", "estimator", "LinearRanker"),
         ("column", "fitted.index_", 2),
         ("column", "fitted.index_", -1),
         ("column", "fitted.column_", 3),

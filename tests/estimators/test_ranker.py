@@ -367,20 +367,24 @@ def test_context_is_learnt_where_there_is_some():
     assert scores["FETA"] > scores["ContextFree"] + 0.1
 
 
-def test_auto_takes_the_net_that_does_best_on_held_out_sets(tmp_path):
+def test_auto_takes_nets_where_the_task_needs_the_context(tmp_path):
     X, ranks = make_medoid(n_sets=250, random_state=0)
     model = Ranker("auto", steps=100, batch_size=64, random_state=0).fit(X, ranks)
     assert [t.score for t in model.tried_] == sorted((t.score for t in model.tried_), reverse=True)
-    assert {t.name for t in model.tried_} == {"context_free", "fate", "feta", "set_attention"}
-    assert not isinstance(model.net_, ContextFree), "this task needs the context"
+    assert {t.tier for t in model.tried_} == {"alone", "relative", "net"}
+    assert model.tried_[0].tier == "net"
+    assert sum(t.weight for t in model.tried_ if t.tier == "net") > 0.5
+    best_alone = max(t.score for t in model.tried_ if t.tier == "alone")
+    assert model.held_out_score_ > best_alone, "this task needs the context"
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict_scores(X), model.predict_scores(X))
 
 
-def test_auto_begins_with_no_other_net_once_its_time_is_up():
+def test_auto_begins_with_no_other_candidate_once_its_time_is_up():
     X, ranks = make_medoid(n_sets=50, random_state=0)
-    model = Ranker("auto", steps=5, budget=0, random_state=0).fit(X, ranks)
-    assert [t.name for t in model.tried_] == ["context_free"]
+    model = Ranker("auto", steps=5, budget=1e-6, random_state=0).fit(X, ranks)
+    assert [t.weight for t in model.tried_ if t.weight] == [1.0]
+    assert {t.note for t in model.tried_ if not t.weight} == {"not tried: the time was up"}
 
 
 def test_another_word_than_auto_is_no_net():
@@ -393,7 +397,7 @@ def test_auto_has_no_checkpoint_and_no_partial_fit(tmp_path):
     X, ranks = make_medoid(n_sets=50, random_state=0)
     with pytest.raises(ParameterError, match="checkpoint is of one net"):
         Ranker("auto", steps=5, checkpoint=tmp_path / "run").fit(X, ranks)
-    with pytest.raises(ParameterError, match="partial_fit can't choose"):
+    with pytest.raises(ParameterError, match="partial_fit trains one net"):
         Ranker("auto", steps=5).partial_fit(X, ranks)
 
 

@@ -320,7 +320,8 @@ def test_the_progress_bar_is_shown_on_request(capsys):
         ({"steps": 10.0}, "steps needs a whole number"),
         ({"learning_rate": float("inf")}, "learning_rate"),
         ({"net": FATE}, "did you mean FATE\\(\\)"),
-        ({"net": "fate"}, "net needs a net such as FATE"),
+        ({"net": "fata"}, "net='fata' is not known; did you mean"),
+        ({"net": 3}, "net needs a net such as FATE"),
     ],
 )
 def test_wrong_parameters_say_what_is_needed(params, message):

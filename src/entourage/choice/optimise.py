@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from entourage.choice.likelihood import Floats
+from entourage.training.deadline import time_is_up
 
 __all__ = ["Peak", "inverse", "maximise", "slopes_by_differences"]
 
@@ -37,12 +38,14 @@ def maximise(slope: Slope, bend: Bend, start: Floats, steps: Floats, *, concave:
     start : where to begin
     steps : the typical size of each parameter, by which all are scaled
     concave : whether Newton's method is safe from the start
-    max_iter : how many iterations each of the two methods may take
+    max_iter : how many iterations each of the two methods may take; Newton's method ends after one where time is up
     """
     theta = start if concave or len(start) == 0 else _lbfgs(slope, start, steps, max_iter)
     value, gradient = slope(theta)
-    for _ in range(max_iter):
+    for step in range(max_iter):
         information = bend(theta)
+        if step and time_is_up():
+            return Peak(theta, information, False)
         scaled = information * steps[:, None] * steps
         values, vectors = np.linalg.eigh(scaled) if len(theta) else (np.zeros(0), scaled)
         down = vectors.T @ (gradient * steps)

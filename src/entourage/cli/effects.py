@@ -162,6 +162,11 @@ def _affordable(fitted: Any, sets: Any, groups: Any, refits: int | None) -> tupl
     from entourage.effects.refits import LEAST_REFITS, REFITS, refits_in, seconds_of_refits
     from entourage.training.progress import in_words
 
+    if getattr(fitted, "blend_", None) is not None:
+        return None, (
+            "The model is a blend of several (auto), and refits are of one net: no refits, so no confidence intervals. "
+            "For these, fit a named model, such as --model fate."
+        )
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
         return None, "TABLE has one group, and resampling needs two: no refits, so no confidence intervals."
     seconds = seconds_of_refits(fitted, sets)

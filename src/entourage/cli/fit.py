@@ -151,9 +151,8 @@ def fit(
     sets = training.packed.sets
     if model == "auto":
         estimator.set_params(verbose=False)
-        console.print(
-            str(plan_blend(estimator, sets, groups=training.groups, random_state=seed)), soft_wrap=True
-        )
+        plan = plan_blend(estimator, sets, groups=training.groups, random_state=seed)
+        console.print(str(plan), soft_wrap=True)
         begin = time.monotonic()
         estimator.fit(
             sets, groups=training.groups, on_evaluation=lambda one: console.print(str(one), soft_wrap=True)
@@ -163,8 +162,10 @@ def fit(
             f"{name} {share:.0%}" for name, share in sorted(shares.items(), key=lambda s: -s[1])
         )
         console.print(f"Blend: {shown}; {in_words(time.monotonic() - begin)}", soft_wrap=True)
+        measured, chosen = plan.metric, "with the weights"
     else:
         estimator.fit(sets, groups=training.groups)
+        measured, chosen = estimator.task.criterion_words, "at the step"
     estimator.set_params(verbose=False).save(out)
     result = {
         "model": model,
@@ -182,10 +183,12 @@ def fit(
     score = ""
     if estimator.held_out_score_ is not None:
         score = (
-            f"; {estimator.task.criterion_words} {estimator.held_out_score_:.4f} on held-out sets, each half at the "
-            "step that the other half chose"
+            f"; {measured} {estimator.held_out_score_:.4f} on held-out sets, each half {chosen} that the other "
+            "half chose"
         )
-    console.print(f"{model}, trained on {len(sets):,} sets of {len(sets.objects):,} objects{score}")
+    console.print(
+        f"{model}, trained on {len(sets):,} sets of {len(sets.objects):,} objects{score}", soft_wrap=True
+    )
     console.print(f"Model: {out}", soft_wrap=True)
 
 

@@ -1,6 +1,7 @@
 """The command ``entourage info``: what a model file holds and, with a table, which columns matter to the model."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,6 +147,9 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
 
     content, tensors = tensor_file.read(path, "model")
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    if getattr(loaded, "blend_", None) is not None:
+        _print_blend(loaded, content, versions, as_json)
+        return
     if not hasattr(loaded, "net_"):  # a choice model or a baseline
         if as_json:
             typer.echo(json.dumps(content))
@@ -177,6 +181,38 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
         effects = loaded.position_effects_.items()
         lines["effects of positions"] = ", ".join(f"{name}: {value:+.3f}" for name, value in effects)
     _show(lines | _table_lines(table))
+
+
+def _print_blend(loaded: Any, content: dict[str, Any], versions: str, as_json: bool) -> None:
+    """Say what an automatic model is made of, and what else was tried."""
+    if as_json:
+        typer.echo(json.dumps({key: content[key] for key in content if key != "blend"}))
+        return
+    from rich.table import Table
+
+    count = sum(len(part.models) for part in loaded.blend_.parts)
+    _show(
+        {
+            "estimator": content["estimator"],
+            "net": f"auto: a blend of {len(loaded.blend_.parts)} candidates, {count} models",
+            "trained": f"seed {loaded.seed_}",
+            "held-out score": f"{loaded.held_out_score_:.4f} (of the weights chosen on all: {loaded.best_score_:.4f})",
+            "versions": versions,
+        }
+        | _table_lines(content.get("table"))
+    )
+    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    shown.add_column("candidate", no_wrap=True)
+    shown.add_column("tier", no_wrap=True)
+    for name in ("score", "weight", "seconds"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("")
+    for one in loaded.tried_:
+        score = "–" if math.isnan(one.score) else f"{one.score:.4f}"
+        weight = f"{one.weight:.0%}" if one.weight > 0 else "–"
+        cells = [one.name, one.tier, score, weight, f"{one.seconds:.1f}", one.note]
+        shown.add_row(*map(Text, cells))
+    Console().print(shown)
 
 
 def _table_lines(table: dict[str, Any] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from entourage.data.columns import MOST_LEVELS
 from entourage.data.sets import Sets
 
-__all__ = ["without_codes"]
+__all__ = ["place_without_codes", "without_codes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -48,6 +48,17 @@ def without_codes(sets: Sets, categories: Sequence[tuple[int, int]]) -> Sets:
         ]
         found.encoder = replace(sets.encoder, columns=columns)
     return found
+
+
+def place_without_codes(place: int, categories: Sequence[tuple[int, int]]) -> int:
+    """Return where a number is once codes are indicators.
+
+    Examples
+    --------
+    >>> place_without_codes(2, [(0, 3), (5, 9)]), place_without_codes(1, [(0, 100)])
+    (4, 32)
+    """
+    return place + sum(min(levels, MOST_LEVELS) - 1 for code, levels in categories if code < place)
 
 
 def _own(levels: int) -> int:

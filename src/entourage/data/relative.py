@@ -4,7 +4,7 @@ A number is also seen as its difference from the mean of the set, as its z-score
 its gap to the largest and to the smallest of the set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -101,22 +101,28 @@ def within_sets(
 def _standings(values: Floats, standings: Sequence[str]) -> Floats:
     """Return (n, m, p, standings) of values (n, m, p)."""
     m = values.shape[1]
-    low, high = values.min(1, keepdims=True), values.max(1, keepdims=True)
-    with np.errstate(over="ignore"):
-        varies = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))  # (n, 1, p)
-        gap = values - low  # exact where values lie far from 0
-        size = np.where(varies, high - low, 1.0)
-        centred = gap / size - (gap / size).mean(1, keepdims=True)  # in [-1, 1]: no square overflows
-        spread = np.sqrt((centred**2).mean(1, keepdims=True))
-        parts = {
-            "centred": lambda: centred * size,
-            "z-score": lambda: centred / np.where(varies, spread, 1.0),
-            "rank": lambda: (rankdata(values, axis=1) - 0.5) / m,
-            "gap to largest": lambda: values - high,
-            "gap to smallest": lambda: gap,
-        }
-        neutral = {"rank": 0.5}
-        return np.stack([np.where(varies, parts[s](), neutral.get(s, 0.0)) for s in standings], axis=-1)
+    halves = values / 2  # exact, and no difference of two overflows
+    low, high = halves.min(1, keepdims=True), halves.max(1, keepdims=True)
+    varies = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))  # (n, 1, p)
+    gap = halves - low  # exact where values lie far from 0
+    size = np.where(varies, high - low, 1.0)
+    centred = gap / size - (gap / size).mean(1, keepdims=True)  # in [-1, 1]: no square overflows
+    spread = np.sqrt((centred**2).mean(1, keepdims=True))
+    parts: dict[str, Callable[[], Floats]] = {
+        "centred": lambda: _doubled(centred * size),
+        "z-score": lambda: centred / np.where(varies, spread, 1.0),
+        "rank": lambda: (rankdata(values, axis=1) - 0.5) / m,
+        "gap to largest": lambda: _doubled(halves - high),
+        "gap to smallest": lambda: _doubled(gap),
+    }
+    neutral = {"rank": 0.5}
+    return np.stack([np.where(varies, parts[s](), neutral.get(s, 0.0)) for s in standings], axis=-1)
+
+
+def _doubled(values: Floats) -> Floats:
+    """Return twice the values, at most the largest number there is."""
+    most = np.finfo(np.float64).max / 2
+    return 2 * np.clip(values, -most, most)
 
 
 def find_places(relative: Columns, sets: "Sets", codes: Sequence[int] = ()) -> tuple[int, ...] | None:

@@ -128,6 +128,7 @@ def refit_resampled(
     """
     check_number("refits", refits, least=2, whole=True)
     check_number("random_state", random_state, least=0, whole=True)
+    _check_one_model(model)
     given = Sets.of(sets)
     if given.position is not None or getattr(model, "position_effects_", None) is not None:
         raise ParameterError(
@@ -167,6 +168,7 @@ def refit_resampled(
 
 def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
     """Time a few steps of training; return a function that estimates the seconds of a number of refits."""
+    _check_one_model(model)
     given = model.task.check(Sets.of(sets))
     rng = np.random.default_rng(0)
     counts = np.stack([resample_groups(np.arange(len(given)), rng) for _ in range(_TIMED)])
@@ -174,6 +176,14 @@ def seconds_of_refits(model: Any, sets: AnySets) -> Callable[[int], float]:
     refit = Refitter(model, given, _TIMED)
     each, inits = refit.seconds_of_one(targets, counts, rng), _initialisations(model)
     return lambda refits: each * ((inits + 1) * refits + len(AMPLITUDES) * max(2, refits // 2) + _CONTROLS)
+
+
+def _check_one_model(model: Any) -> None:
+    if getattr(model, "blend_", None) is not None:
+        raise ParameterError(
+            'Refits are of one net, and this model is a blend of several ("auto"). Fit a named model, such as '
+            'net="fate", or ask for no refits.'
+        )
 
 
 def _initialisations(model: Any) -> int:

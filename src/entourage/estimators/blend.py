@@ -102,7 +102,10 @@ class Blend:
             need(
                 isinstance(models, list) and 0 < len(models) == len(scales), "a part of a blend is malformed."
             )
-            need(len(models) <= MOST_MODELS and all(scale > 0 for scale in scales), "a scale is not above 0.")
+            need(
+                len(models) <= MOST_MODELS and all(0 < scale < np.inf for scale in scales),
+                "a scale is not above 0.",
+            )
             made = []
             for j, described in enumerate(models):
                 need(isinstance(described, dict) and "blend" not in described, "a blend is within a blend.")

@@ -431,8 +431,9 @@ class NetEstimator(SetPredictor):
         """Score with each member: (members, objects)."""
         self._check_fitted()
         if self.blend_ is not None or not isinstance(self.scorer_, Stack):
+            one = "A single net" if self.blend_ is None else 'A blend of several models ("auto")'
             raise ParameterError(
-                "A single net has no spread over members: fit an ensemble, Ranker(..., members=8)."
+                f"{one} has no spread over members: fit an ensemble of one net, Ranker(FATE(), members=8)."
             )
         self._check_features(sets)
         members = [self.scorer_.scorer(i) for i in range(self.scorer_.members)]

@@ -40,13 +40,17 @@ def hold_out(
 def _hold_out_groups(
     labels: NDArray[np.int64], informative: NDArray[np.int64], count: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Hold out groups, drawn at random, until they have about ``count`` informative sets; one group is left."""
+    """Hold out groups, drawn at random, that have about ``count`` informative sets; one group is left.
+
+    Where the first one drawn has more, the smallest is held out instead: most sets shall be learnt from.
+    """
     sizes = np.bincount(labels[informative], minlength=int(labels.max()) + 1)
     order = np.random.default_rng([seed, 2**32]).permutation(len(sizes))
     order = order[sizes[order] > 0]
     if len(order) < 2:
         return np.arange(len(labels)), None
-    some = order[: max(1, int(np.searchsorted(np.cumsum(sizes[order[:-1]]), count, side="right")))]
+    fitting = int(np.searchsorted(np.cumsum(sizes[order[:-1]]), count, side="right"))
+    some = order[:fitting] if fitting else order[[sizes[order].argmin()]]
     held_out = informative[np.isin(labels[informative], some)]
     return np.flatnonzero(~np.isin(labels, some)), held_out
 

@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from entourage.data.decode import place_without_codes
+from entourage.data.relative import find_places
 from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
-from entourage.errors import DataError, UserError, check_number
+from entourage.errors import DataError, ParameterError, UserError, check_number
 from entourage.estimators import NetEstimator
+from entourage.estimators.baselines.base import Baseline
 from entourage.estimators.blend import Blend, Part, contribution, mixed_scores, sets_for, spread_of
 from entourage.estimators.inputs import check_something_to_learn
 from entourage.estimators.positions import learnable_sets
@@ -141,18 +144,27 @@ def plan_blend(
             "Too few sets are informative to hold some out; name a model instead of auto, such as fate."
         )
     graded = task.kind == "rank" and sets.worst is not None
-    codes = [place for place, _ in _categories(model, sets)]
+    categories = _categories(model, sets)
+    codes = [place for place, _ in categories]
+    named = find_places(model.relative, sets, codes)  # says what is wrong with them before anything is fitted
+    task.find_loss(model.loss)
     listed = list_candidates(
         len(parts[0][0]),
         task.kind,
         pairs=float(np.mean(sets.sizes.astype(np.float64) ** 2)),
         outside=bool(task.outside),
-        relative=sees_numbers(sets, codes),
+        relative=named is not None or sees_numbers(sets, codes),
         steps=model.steps if model.epochs is None and model.steps != DEFAULT_STEPS else None,
         base=model,
     )
     metric = "ndcg@10" if graded else task.searched_by if task.kind != "subset" else "log_likelihood"
-    return Plan([one for one in listed if one.blended], parts, metric, model.budget)
+    blended = [one for one in listed if one.blended]
+    if named is not None:
+        moved = [place_without_codes(place, categories) for place in named]
+        for one in blended:
+            if not one.model.level_codes and one.model.get_params(deep=False).get("relative"):
+                one.model.set_params(relative=moved)
+    return Plan(blended, parts, metric, model.budget)
 
 
 def fit_blend(
@@ -210,7 +222,7 @@ def fit_blend(
         if not done:
             notes = "; ".join(f"{name}: {one.note}" for name, one in tried.items() if one.note)
             raise UserError(f"No candidate could be fitted. {notes}")
-        for name, why in missing_by_default(task.kind).items():
+        for name, why in ({} if task.outside else missing_by_default(task.kind)).items():
             tried.setdefault(name, Tried(name, "alone", float("nan"), 0.0, 0.0, why))
         return _blend(task, sets, weights, plan, done, tried, categories, random_state)
 
@@ -247,12 +259,14 @@ class _FitFold:
         seen = learnable_sets(model, sets_for(model, self.sets, self.categories))
         try:
             with time_limit(max(seconds, 0.0)):
-                if self.groups is not None and isinstance(model, NetEstimator):
+                if self.groups is not None and isinstance(model, NetEstimator | Baseline):
                     model.fit(seen[train], sample_weight=own, groups=np.asarray(self.groups)[train])
                 else:
                     model.fit(seen[train], sample_weight=own)
                 out_of_time = time_is_up()
             scores = model.predict_scores(seen[held_out].with_position(None))
+        except ParameterError:
+            raise  # a wrong setting: without this candidate the blend would not be what was asked for
         except UserError as error:
             return str(error)
         if isinstance(model, NetEstimator):
@@ -303,7 +317,8 @@ class _Evaluation:
         self.task, self.sets = task, sets[chosen]
         self.weights = np.ones(len(chosen)) if weights is None else weights[chosen]
         self.metric = task.criterion if task.kind == "subset" else task.metrics[plan.metric]
-        drawn = np.random.default_rng(len(chosen)).permutation(len(chosen))[:MOST_EVALUATED]
+        informative = np.flatnonzero(task.informative(self.sets) & (self.weights > 0))
+        drawn = np.random.default_rng(len(chosen)).permutation(informative)[:MOST_EVALUATED]
         self.used = np.sort(drawn)
         self.rows = np.concatenate([np.arange(*self.sets.offsets[i : i + 2]) for i in self.used])
         self.some = self.sets[self.used]

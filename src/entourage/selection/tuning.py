@@ -21,7 +21,7 @@ from sklearn.base import clone
 from entourage.data.encoder import TableColumns
 from entourage.data.resampling import fold_indices
 from entourage.data.sets import AnySets
-from entourage.errors import TrainingError, check_choice, check_number
+from entourage.errors import ParameterError, TrainingError, check_choice, check_number
 from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
@@ -97,6 +97,11 @@ def tune(
     load_optuna()  # says what is missing before any long work
     check_number("trials", trials, least=1, whole=True)
     check_number("workers", workers, least=1, whole=True)
+    if isinstance(model, NetEstimator) and isinstance(model.net, str) and model.net == "auto":
+        raise ParameterError(
+            'tune searches for the settings of one model, and "auto" blends several: name one, such as "fate"; or fit '
+            '"auto" without tuning.'
+        )
     metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
     sets, _, groups = training_sets(
         model.task, X, y, situation, groups=groups, table=table, codes=model.level_codes

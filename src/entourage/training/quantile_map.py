@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 __all__ = ["QuantileMap", "is_heavy_tailed"]
 
@@ -79,6 +79,7 @@ def is_heavy_tailed(distinct: Floats, shares: Floats) -> bool:
     (False, True)
     """
     middle = np.cumsum(shares) - shares / 2
+    distinct = distinct / max(np.abs(distinct).max(), 1e-300)  # nothing overflows
     lowest, low, median, high, highest = np.interp([0.01, 0.1, 0.5, 0.9, 0.99], middle, distinct)
     scale = (high - low) / 2.563  # the standard deviation, of a normal distribution
     if scale <= 0:  # nearly all values are equal
@@ -98,18 +99,26 @@ def _distribution(values: Floats, weights: Floats | None) -> tuple[Floats, Float
 
 def _knots(distinct: Floats, shares: Floats) -> tuple[Floats, Floats]:
     middle = np.cumsum(shares) - shares / 2  # the share below, equal ones counted half
-    levels = np.linspace(middle[0], middle[-1], KNOTS)
+    first, last = float(middle[0]), float(middle[-1])
+    # by share, and by score: else the few largest values lie on one stretch with an outlier, and so in one point
+    by_share = np.linspace(first, last, KNOTS // 2)
+    by_score = ndtr(np.linspace(ndtri(first), ndtri(last), KNOTS // 2)).clip(first, last)
+    levels = np.concatenate([by_share, by_score])
     kept = np.unique(np.searchsorted(middle, levels).clip(0, len(distinct) - 1))
     kept = np.unique(np.concatenate([[0], kept, [len(distinct) - 1]]))
     return distinct[kept], ndtri(middle[kept])
 
 
 def _apply(values: Floats, knots: Floats, scores: Floats) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.interp(values, knots, scores)
-        for end, inner, side in ((0, 1, -1.0), (-1, -2, 1.0)):
-            beyond = side * (values - knots[end])
-            slope = (scores[end] - scores[inner]) / (knots[end] - knots[inner])
-            outside = beyond > 0
-            found[outside] += side * np.log1p(beyond[outside] * slope)
+    values, knots = values / 2, knots / 2  # exact, and no difference overflows
+    found = np.interp(values, knots, scores)
+    for end, inner, side in ((0, 1, -1.0), (-1, -2, 1.0)):
+        beyond = side * (values - knots[end])
+        slope = (scores[end] - scores[inner]) / (knots[end] - knots[inner])
+        outside = beyond > 0
+        with np.errstate(over="ignore"):
+            grown = np.log1p(beyond[outside] * slope)
+        huge = np.isinf(grown)
+        grown[huge] = np.log(beyond[outside][huge]) + np.log(slope)
+        found[outside] += side * grown
     return found

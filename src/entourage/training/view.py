@@ -195,14 +195,16 @@ class View:
 
     def _pieces(self, sets: Sets) -> Callable[[], Iterator[NDArray[Any]]]:
         """Return what iterates over all numbers of all objects, some rows at a time."""
-        plain = self.maps[0] is None and self.relative is None and self.piecewise is None
-        if plain or not sets.on_disk:
-            values = self._wider(sets, sets.objects)
-            return lambda: (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
+        if self.maps[0] is None and self.relative is None and self.piecewise is None:
+            plain = sets.objects
+            return lambda: (plain[start : start + _ROWS] for start in range(0, len(plain), _ROWS))
         borders = [0]
         while borders[-1] < len(sets):  # whole sets, about _ROWS objects at a time
             most = sets.offsets[borders[-1]] + _ROWS
             borders.append(max(int(np.searchsorted(sets.offsets, most, side="right")) - 1, borders[-1] + 1))
+        if not sets.on_disk:  # in the same pieces, so that sums are the same to the bit
+            values, ends = self._wider(sets, sets.objects), sets.offsets[borders]
+            return lambda: (values[begin:end] for begin, end in itertools.pairwise(ends))
 
         def transformed() -> Iterator[NDArray[Any]]:
             for begin, end in itertools.pairwise(borders):

@@ -259,7 +259,9 @@ def _advantages(sets: Sets, weights: Floats, rng: np.random.Generator) -> Floats
     found = np.empty(sets.n_features)
     for index in range(sets.n_features):
         column = sets.objects[:, index]
-        found[index] = cost @ np.sign(column[better] - column[worse])
+        found[index] = cost @ np.sign(
+            column[better] / 2 - column[worse] / 2
+        )  # halves: no difference overflows
     return found
 
 

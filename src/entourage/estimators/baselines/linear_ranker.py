@@ -5,7 +5,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from entourage.data.sets import Sets
@@ -87,10 +86,7 @@ class LinearRanker(LinearBaseline):
 
     def _learn(self, sets: Sets, weights: Floats) -> None:
         self._check_parameters()
-        features = features_of(sets)
-        scaler = StandardScaler(copy=False).fit(features)
-        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
-        features = scaler.transform(features)
+        features = self._standardised(features_of(sets))
         pairs = self._pairs(sets, weights)
         self.l2_ = self._best_penalty(sets, features, weights) if isinstance(self.l2, str) else float(self.l2)
         self.coef_, self.converged_ = minimise(features, pairs, logistic, l2=self.l2_)

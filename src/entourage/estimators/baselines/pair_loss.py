@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from entourage.data.relative import LINEAR_STANDINGS
@@ -24,6 +25,7 @@ Loss: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats]]  # of margin
 
 MOST_STEPS = 100
 TOLERANCE = 1e-6  # of the gradient, in units of the first one
+HUGE = 1e100  # whose square overflows, or nearly so
 ROWS = 16_384  # whose part of the second derivatives is computed at a time
 
 
@@ -51,6 +53,14 @@ class LinearBaseline(Baseline):
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
+
+    def _standardised(self, features: Floats) -> Floats:
+        """Learn means and scales; return the features standardised, in place."""
+        largest = np.abs(features).max(0)
+        unit = np.where(largest > HUGE, largest, 1.0)
+        scaler = StandardScaler(copy=False).fit(np.divide(features, unit, out=features))
+        self.mean_, self.scale_ = scaler.mean_ * unit, scaler.scale_ * unit
+        return np.asarray(scaler.transform(features))
 
     def _score(self, sets: Sets) -> NDArray[Any]:
         return np.asarray(((features_of(sets) - self.mean_) / self.scale_) @ self.coef_)

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
 from entourage.data.sets import Sets
 from entourage.errors import check_number
@@ -74,8 +73,5 @@ class RankSVM(LinearBaseline):
         rng = np.random.default_rng(self.random_state)
         better, worse, owner = ordered_pairs(sets, at_most=self.max_pairs, rng=rng)
         cost = self.C * weights[owner]
-        features = features_of(sets)
-        scaler = StandardScaler(copy=False).fit(features)
-        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
-        features = scaler.transform(features)
+        features = self._standardised(features_of(sets))
         self.coef_, self.converged_ = minimise(features, Pairs(better, worse, cost), squared_hinge)
