@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from entourage.data.resampling import fold_indices
 from entourage.data.sets import Sets
+from entourage.estimators import NetEstimator
+from entourage.estimators.baselines import Baseline
 from entourage.tasks import TASKS
 from entourage.tasks.evaluate import mean_over_sets, metric_of_sets
 
@@ -84,7 +86,7 @@ class Fit:
     make : returns the estimators to choose from, by name; where there are several, three inner folds of the training
         sets choose (people are not parted)
     view : the features it takes
-    panel : whether ``fit`` is given the people as ``groups``, where it takes them
+    panel : whether a logit's ``fit`` is given the people as ``groups``; models that hold sets out always are
     position : whether ``fit`` is given the place on the screen; see `Part`
     ours : whether it is what Entourage would have a user take; others are rivals
     only : the parts it is for; by default all but "all"
@@ -141,7 +143,10 @@ class Fit:
 
     def _fitted(self, model: Any, part: Part, train: Index) -> Any:
         sets, given = part.views[self.view], {}
-        if self.panel and part.people is not None and "groups" in inspect.signature(model.fit).parameters:
+        grouped = self.panel or isinstance(
+            model, NetEstimator | Baseline
+        )  # these hold people out to stop early
+        if grouped and part.people is not None and "groups" in inspect.signature(model.fit).parameters:
             given["groups"] = part.people[train]
         if self.position:
             given["position"] = part.positions(train)

@@ -1,8 +1,10 @@
 """The models that several data sets share: nets by name, ``auto``, logits whose penalty is chosen on training sets."""
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from multiprocessing import parent_process
 from typing import Any
 
 from benchmarks.real.parts import Fit, Settings
@@ -36,7 +38,13 @@ def auto(kind: str, **given: Any) -> Callable[[Settings], Mapping[str, Any]]:
         short = {"steps": 20} if settings.quick else {}
         return {
             "auto": CHOOSERS[kind](
-                "auto", budget=budget, device="cpu", random_state=settings.seed, **short, **given
+                "auto",
+                budget=budget,
+                workers=1 if parent_process() else os.cpu_count() or 1,
+                device="cpu",
+                random_state=settings.seed,
+                **short,
+                **given,
             )
         }
 

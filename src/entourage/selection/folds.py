@@ -14,10 +14,7 @@ __all__ = ["OuterFold", "check_enough", "inner_folds_for", "outer_folds"]
 
 Index: TypeAlias = NDArray[np.int64]
 
-FEW_SETS, MANY_SETS = (
-    500,
-    1500,
-)  # up to which there are three inner folds, and one; above, a part is set aside
+MANY_SETS = 1500  # up to which there is an inner fold; above, a part of the training sets is set aside
 
 
 @dataclass(frozen=True)
