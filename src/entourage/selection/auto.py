@@ -152,6 +152,7 @@ def plan_blend(
         len(parts[0][0]),
         task.kind,
         pairs=float(np.mean(sets.sizes.astype(np.float64) ** 2)),
+        graded=graded,
         outside=bool(task.outside),
         relative=named is not None or sees_numbers(sets, codes),
         steps=model.steps if model.epochs is None and model.steps != DEFAULT_STEPS else None,

@@ -115,6 +115,7 @@ def list_candidates(
     pairs: float = 100.0,
     outside: bool = False,
     relative: bool = True,
+    graded: bool = False,
     steps: int | None = None,
     base: NetEstimator | None = None,
     device: str = "auto",
@@ -129,6 +130,7 @@ def list_candidates(
     pairs : the mean square of the sizes of sets: batches of large sets have fewer of them
     kind, outside : of the task, see :data:`entourage.tasks.TASKS`
     relative : whether there are numbers to see relative to their set
+    graded : whether ranks came from relevance grades, for which there are trees of their own
     steps : of nets, instead
     base : an estimator whose other settings the nets take; by default one of defaults
     device : of nets, where there is no ``base``
@@ -173,6 +175,9 @@ def list_candidates(
             # each number comes six times, so a tree sees half of them
             trees = boosted(relative=columns, colsample_bytree=0.5)
             found.append(Candidate(f"{name} relative", trees, "relative"))
+            if graded:
+                listwise = LambdaMART(objective="xendcg", relative=columns, colsample_bytree=0.5)
+                found.append(Candidate("XE-NDCG relative", listwise, "relative", compared=False))
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
     if relative:

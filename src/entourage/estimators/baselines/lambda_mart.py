@@ -1,12 +1,13 @@
 """LambdaMART by LightGBM: the usual context-free ranker in practice. Needs the extra ``[boost]`` to learn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.sets import Sets
-from entourage.errors import DataError
+from entourage.errors import DataError, check_choice
 from entourage.estimators.baselines.base import places, ranking_criterion
 from entourage.estimators.baselines.boosting import Boosted
 from entourage.tasks.ranking_metrics import Metric
@@ -14,6 +15,7 @@ from entourage.tasks.ranking_metrics import Metric
 __all__ = ["LambdaMART"]
 
 LARGEST_SET = 10_000  # LightGBM refuses larger ones
+MOST_GRADE = 30.0  # gains are 2 to the grade
 
 
 class LambdaMART(Boosted):
@@ -24,9 +26,15 @@ class LambdaMART(Boosted):
     for long rankings. Rounds are chosen by 0/1-ranking accuracy on held-out sets, by nDCG where targets came from
     relevance grades.
 
+    Parameters
+    ----------
+    objective : {"lambdarank", "xendcg"}
+        "xendcg" is the listwise cross entropy of Bruch (2021); it needs targets that came from relevance grades, and
+        takes those for labels.
+
     Notes
     -----
-    Parameters and attributes are those of :class:`~entourage.estimators.baselines.boosting.Boosted`.
+    All other parameters, and the attributes, are those of :class:`~entourage.estimators.baselines.boosting.Boosted`.
 
     Examples
     --------
@@ -37,6 +45,43 @@ class LambdaMART(Boosted):
     >>> model.predict(X[:2]).shape, model.n_rounds_ <= 50
     ((2, 5), True)
     """
+
+    def __init__(
+        self,
+        n_estimators: int = 1000,
+        *,
+        objective: str = "lambdarank",
+        num_leaves: int | None = None,
+        learning_rate: float = 0.05,
+        min_child_samples: int = 20,
+        reg_lambda: float = 0.0,
+        colsample_bytree: float = 1.0,
+        validation: float = 0.1,
+        folds: int | None = None,
+        patience: int = 50,
+        relative: bool | str | Sequence[str | int] = False,
+        n_jobs: int = 1,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            num_leaves=num_leaves,
+            learning_rate=learning_rate,
+            min_child_samples=min_child_samples,
+            reg_lambda=reg_lambda,
+            colsample_bytree=colsample_bytree,
+            validation=validation,
+            folds=folds,
+            patience=patience,
+            relative=relative,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.objective = objective
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("objective", self.objective, ["lambdarank", "xendcg"])
 
     def _criterion(self, sets: Sets) -> Metric:
         return ranking_criterion(sets)
@@ -51,6 +96,14 @@ class LambdaMART(Boosted):
                 f"LightGBM takes sets of at most {LARGEST_SET:,} objects; the largest here has "
                 f"{largest:,}. Learn from subsets: sets.sample_subsets({LARGEST_SET})."
             )
+        if self.objective == "xendcg":
+            if sets.worst is None:
+                raise DataError(
+                    'objective="xendcg" needs targets that came from relevance grades (target_kind="relevance"); '
+                    "these are ranks. Take lambdarank."
+                )
+            best = np.nan_to_num(sets.worst - np.asarray(sets.targets, dtype=np.float64))
+            return np.floor(np.clip(best, 0, MOST_GRADE)), {"objective": "rank_xendcg"}
         place, ranked = places(sets)
         grades = np.where(np.isnan(place), 0.0, np.floor(ranked - 1 - place))
         return grades, {
