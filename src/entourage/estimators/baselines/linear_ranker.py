@@ -15,7 +15,7 @@ from entourage.estimators.validation_split import FEWEST_TO_HOLD_OUT
 from entourage.estimators.view_file import describe_map, map_from
 from entourage.tasks import mean_over_sets, metric_of_sets
 from entourage.training.deadline import time_is_up
-from entourage.training.file_checks import Arrays, take
+from entourage.training.file_checks import Arrays, need, take
 from entourage.training.quantile_map import QuantileMap
 
 __all__ = ["LinearRanker"]
@@ -110,6 +110,7 @@ class LinearRanker(LinearBaseline):
     def _restore(self, fitted: Any, arrays: Arrays) -> None:
         super()._restore(fitted, arrays)
         self.l2_ = take(fitted, "l2_", float, least=0)
+        need("map_" in fitted, "it lacks 'map_'.")  # without it, others would be the scores
         self.map_ = map_from(fitted.get("map_"), self.n_columns + self.n_situation_features_in_)
 
     def _pairs(self, sets: Sets, weights: Floats) -> Pairs:
