@@ -11,7 +11,7 @@ from commands import run
 
 from entourage.data import make_hypervolume
 
-QUICK = ("--steps", "4", "--folds", "2", "--inner", "1", "--level", "0.05", "--seed", "0")
+QUICK = ("--workers", "1", "--steps", "4", "--folds", "2", "--inner", "1", "--level", "0.05", "--seed", "0")
 
 
 @pytest.fixture
