@@ -63,7 +63,7 @@ _HIDDEN: Space = {
     ),
 }
 
-#: In the order of what they cost, which is the order in which "auto" tries them.
+#: In the order of what they cost.
 REGISTRY: tuple[Entry, ...] = (
     Entry("context_free", ContextFree, label="RankNet", context=False, space=_HIDDEN),
     Entry(
