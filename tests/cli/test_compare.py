@@ -1,5 +1,6 @@
 """``entourage compare``: terminal, JSON and page say the same."""
 
+import dataclasses
 import importlib.util
 import json
 
@@ -10,7 +11,7 @@ from commands import run
 
 from entourage.data import make_hypervolume
 
-QUICK = ("--steps", "4", "--folds", "2", "--inner", "1", "--level", "0.05", "--seed", "0")
+QUICK = ("--workers", "1", "--steps", "4", "--folds", "2", "--inner", "1", "--level", "0.05", "--seed", "0")
 
 
 @pytest.fixture
@@ -59,10 +60,10 @@ def test_one_seed_gives_one_page_and_without_lightgbm_all_say_so(races, tmp_path
 def test_a_page_is_made_of_what_it_is_given_and_fits_nothing(tmp_path, monkeypatch):
     from entourage import FATE, Ranker
     from entourage.baselines import RankSVM
+    from entourage.cli.compare_fits import fit_for_page
     from entourage.cli.compare_page import write_comparison
     from entourage.cli.options import read_training_table
-    from entourage.effects.influence import influential_objects
-    from entourage.selection import compare, refit_chosen, verdict
+    from entourage.selection import compare, verdict
 
     X, ranks = make_hypervolume(n_sets=20, random_state=0)
     rows = pd.DataFrame(X.reshape(-1, 2), columns=["a", "b"])
@@ -72,17 +73,19 @@ def test_a_page_is_made_of_what_it_is_given_and_fits_nothing(tmp_path, monkeypat
     training = read_training_table(tmp_path / "t.csv", **about, **others, csv={}, codes=False)
     candidates = {"linear": (RankSVM(), "context-free"), "net": (Ranker(FATE(4), steps=2), "context")}
     result = compare(training.packed.sets, candidates, folds=2)
-    refitted = refit_chosen(result, training.packed.sets)
+    fits = fit_for_page(result, training)
     for kind in (RankSVM, Ranker):
         monkeypatch.setattr(kind, "fit", None)
-    write_comparison(tmp_path / "p.html", result, training, refitted, [], title="Given")
+    none = dataclasses.replace(fits, influences=[])
+    write_comparison(tmp_path / "p.html", result, training, none, title="Given")
     assert (
         "Removing an object reverses no preference between the others for net."
         in (tmp_path / "p.html").read_text()
     )
-    most = influential_objects(refitted["context"], training.packed)[:1]
-    most[0]["reversal_rate"] = 0.5
-    write_comparison(tmp_path / "p.html", result, training, refitted, most, title="Given")
+    most = [fits.influences[0] | {"reversal_rate": 0.5}]
+    write_comparison(
+        tmp_path / "p.html", result, training, dataclasses.replace(fits, influences=most), title="Given"
+    )
     page = (tmp_path / "p.html").read_text()
     assert "<td>50.0%</td>" in page
     assert verdict(result) in page

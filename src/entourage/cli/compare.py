@@ -170,11 +170,11 @@ def compare(
             on_row=show,
         )
     if report is not None:
+        from entourage.cli.compare_fits import fit_for_page
         from entourage.cli.compare_page import write_comparison
 
-        write_comparison(
-            report, result, training, title=f"Does context matter? {table.name}", random_state=seed
-        )
+        fits = fit_for_page(result, training, random_state=seed)
+        write_comparison(report, result, training, fits, title=f"Does context matter? {table.name}")
     if as_json:
         typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
         return

@@ -1,126 +1,71 @@
-"""The page of a comparison: the verdict, all models, what matters, influential objects and the data."""
+"""The page of a comparison: the verdict, all models, what matters, influential objects and the data.
+
+Nothing here is fitted.
+"""
 
 import platform
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from entourage.cli.compare_fits import PageFits, Reliability
 from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
-from entourage.data.sets import Sets
-from entourage.effects import Importance, importance
-from entourage.effects.influence import influential_objects
-from entourage.estimators import NetEstimator
-from entourage.estimators.blend import sets_for
-from entourage.estimators.calibration import Calibration
+from entourage.effects import Importance
 from entourage.report.page import Cell, Section, Table, write_report
 from entourage.report.reliability import reliability_picture
-from entourage.selection import Comparison, fit_best_held_out, refit_chosen, verdict, warnings_of
+from entourage.selection import Comparison, verdict, warnings_of
 from entourage.selection.candidates import KINDS, TIERS
-from entourage.selection.tiers import ANY_CONTEXT
-from entourage.tasks import Choice
 
 __all__ = ["write_comparison"]
 
 INK = {"context": "#b3261e", "relative": "#b07d12", "context-free": "#5b6675"}
-MOST_SETS = 2000  # by which importance and reliability are measured
-LEAST_RELIABILITY = 20  # sets
 SHOWN_OBJECTS = 10
 SHOWN_COLUMNS = 20
 
 
 def write_comparison(
-    path: Path, comparison: Comparison, training: TrainingTable, *, title: str, random_state: int = 0
+    path: Path, comparison: Comparison, training: TrainingTable, fits: PageFits, *, title: str
 ) -> None:
-    """Fit what the page shows, and write it. It has no dates or durations: one table and one seed give one page.
+    """Write the page. It has no dates or durations: one table and one seed give one page.
 
     Parameters
     ----------
     path : the page to write
     comparison : what was found
     training : the table
+    fits : models that were fitted for the page, and what they say (:func:`entourage.cli.compare_fits.fit_for_page`)
     title : of the page
-    random_state : of the permutations of columns
     """
-    sets = training.packed.sets
-    refitted = refit_chosen(comparison, sets)
-    chosen = {kind: comparison.most_chosen(kind) for kind in refitted}
-    with_context = comparison.most_chosen(ANY_CONTEXT)
-    role = comparison.kinds[with_context]
-    model = (
-        refitted[role]
-        if chosen[role] == with_context
-        else refitted[next(k for k in KINDS[::-1] if k in refitted)]
-    )
-    seen = replace(training.packed, sets=_seen(model, sets))
-    best, fitted, held_out = fit_best_held_out(comparison, sets)
-    some = _seen(fitted, sets)[held_out[:MOST_SETS]]
-    nets = {chosen[kind]: one for kind, one in refitted.items() if isinstance(one, NetEstimator)}
+    chosen = {kind: comparison.most_chosen(kind) for kind in KINDS if kind in comparison.chosen[0]}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
             _gain(comparison, folder),
             _models(comparison),
             _by_size(comparison, training, chosen, folder),
-            *_reliability(best, fitted, some, comparison, folder),
-            _importance(best, _matters(fitted, some, held_out, comparison, training, random_state), folder),
-            *_curves(nets, comparison, folder),
-            _influences(influential_objects(model, seen), comparison.most_chosen(ANY_CONTEXT), training),
+            *([] if fits.reliability is None else [_reliability(fits.best, fits.reliability, folder)]),
+            *([] if fits.importance is None else [_importance(fits.best, fits.importance, folder)]),
+            *_curves(fits.nets, comparison, folder),
+            _influences(fits.influences, fits.influenced, training),
             *_profile(comparison, training, folder),
             _settings(comparison),
         ]
         write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
 
 
-def _seen(model: Any, sets: Sets) -> Sets:
-    return sets_for(model, sets, [] if sets.encoder is None else sets.encoder.categories)
-
-
-def _matters(
-    fitted: Any, some: Sets, held_out: Any, comparison: Comparison, training: TrainingTable, seed: int
-) -> Importance:
-    own = None if training.groups is None else training.groups[held_out[:MOST_SETS]]
-    known = (
-        comparison.metric if comparison.metric in fitted.task.metrics else None
-    )  # a ranker of choices has its own
-    return importance(fitted, some, metric=known, groups=own, level=comparison.level, random_state=seed)
-
-
-def _reliability(name: str, fitted: Any, some: Sets, comparison: Comparison, folder: Path) -> list[Section]:
-    """Show how far probabilities can be trusted: those of the choice, or of the first place."""
-    if comparison.target_kind == "subset" or len(some) < LEAST_RELIABILITY:
-        return []
-    task, scores = fitted.task, fitted.predict_scores(some)
-    if isinstance(task, Choice):
-        shown, p, outcome = some, task.probabilities(some, scores), "chosen"
-        how = "The choices of all sets held out from it."
-    else:
-        half = np.arange(len(some)) % 2 == 0
-        rows = np.repeat(half, some.sizes)
-        temperature = Calibration.fit(task, some[half], scores[rows])
-        shown, outcome = some[~half], "first"
-        p = temperature.first_place(shown, scores[~rows])
-        how = "The temperature of its scores is from half of the sets held out from it; these are the others."
-    targets: Any = shown.targets
-    first = np.repeat(np.fmin.reduceat(targets, shown.offsets[:-1]), shown.sizes) == targets
-    single = np.repeat(np.add.reduceat(first, shown.offsets[:-1]) == 1, shown.sizes)
-    if not single.any():
-        return []
-    reliability_picture(p[single], first[single], outcome=outcome).savefig(folder / "reliability.png")
-    return [
-        Section(
-            "Are probabilities right?",
-            f"Of the objects to which {name} gives a probability, the share that came true: on the diagonal, "
-            f"it is right. {how}",
-            pictures=[
-                (folder / "reliability.png", "Lines are 95 % intervals; the number of objects is below.")
-            ],
-        )
-    ]
+def _reliability(name: str, found: Reliability, folder: Path) -> Section:
+    picture = reliability_picture(found.probabilities, found.outcomes, outcome=found.outcome)
+    picture.savefig(folder / "reliability.png")
+    return Section(
+        "Are probabilities right?",
+        f"Of the objects to which {name} gives a probability, the share that came true: on the diagonal, it is right. "
+        + found.words,
+        pictures=[(folder / "reliability.png", "Lines are 95 % intervals; the number of objects is below.")],
+    )
 
 
 def _gain(comparison: Comparison, folder: Path) -> Section:

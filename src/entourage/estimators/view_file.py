@@ -14,7 +14,7 @@ from entourage.training.quantile_map import QuantileMap
 from entourage.training.standardizer import Standardizer
 from entourage.training.view import Piecewise, View
 
-__all__ = ["describe_relative", "describe_view", "relative_from", "view_from"]
+__all__ = ["describe_map", "describe_relative", "describe_view", "map_from", "relative_from", "view_from"]
 
 
 def describe_view(view: View) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -55,6 +55,18 @@ def view_from(content: Any, means: dict[str, Tensor], scales: dict[str, Tensor])
     need(width == inputs[0], f"its view makes {width} numbers, and it has means of {inputs[0]}.")
     seen = tuple(tuple(own) for own in counts)
     return View(standardise, (first, second), (of_objects, of_situations), relative, piecewise, seen)
+
+
+def describe_map(found: QuantileMap) -> dict[str, Any] | None:
+    """Return which columns are mapped by their quantiles, and how, as JSON."""
+    return _curves(found, "knots", "scores") if found.places else None
+
+
+def map_from(content: Any, n_features: int) -> QuantileMap:
+    """Make it again, if its columns are among the features."""
+    if content is None:
+        return QuantileMap((), (), ())
+    return QuantileMap(*_read_curves(content, n_features, "knots", "scores"))
 
 
 def describe_relative(relative: Relative | None) -> dict[str, Any] | None:
