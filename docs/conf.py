@@ -24,6 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "**/GALLERY_HEADER.rst"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 2
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True

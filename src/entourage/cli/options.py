@@ -113,7 +113,12 @@ Encoding = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: the GPU where there is one.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-Steps = Annotated[int | None, typer.Option(min=1, help="Training steps of a net; by default 4,000.")]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Training steps of a net; by default 4,000, in compare and auto by the number of sets."
+    ),
+]
 TablePath = Annotated[
     Path, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or svmlight; .gz, .bz2, .xz, .zst too.")
 ]

@@ -19,6 +19,7 @@ from entourage.cli.options import (
     ModelOut,
     Outside,
     Position,
+    Relative,
     Seed,
     Sep,
     SetId,
@@ -31,6 +32,7 @@ from entourage.cli.options import (
     estimator_settings,
     outside_settings,
     read_training_table,
+    relative_settings,
 )
 from entourage.files import check_output
 
@@ -53,6 +55,7 @@ def tune(
     encoding: Encoding = "utf8",
     group: Group = None,
     outside: Outside = False,
+    relative: Relative = None,
     position: Position = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
@@ -75,6 +78,7 @@ def tune(
         check_output(study, table)
     csv = csv_options(sep, decimal, encoding)
     settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
+    settings["relative"] = relative_settings(relative)
 
     from entourage.estimators import estimator_class
     from entourage.selection import tune as search

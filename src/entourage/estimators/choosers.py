@@ -38,7 +38,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
         By default ``FATE()``.
     loss : "nll" or callable
         "nll" is the negative log-likelihood of the choice.
@@ -165,7 +165,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., or "auto"; optional
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
         By default ``FATE()``.
     loss : "binary" or callable
         "binary" is the cross-entropy of each object.

@@ -1,6 +1,6 @@
 """Names of what is imported only when it is needed.
 
-A model file can hold any of these models, and an estimator can choose its net automatically. Some of that lives in
+A model file can hold any of these models, and an estimator can fit a blend of models ("auto"). Some of that lives in
 rooms that are built upon estimators, so it is known here by name, and only here.
 """
 
@@ -45,5 +45,5 @@ def can_be_in_a_file(kind: type) -> bool:
 
 
 def automatic() -> Any:
-    """Return the module that chooses a net: :mod:`entourage.selection.auto`."""
+    """Return the module that fits a blend: :mod:`entourage.selection.auto`."""
     return import_module("entourage.selection.auto")

@@ -50,7 +50,6 @@ class Entry:
     label: str  # in the tables of the paper
     context: bool  # whether the score of an object depends on the others of its set
     all_pairs: bool = False  # whether its time grows with the square of the size of a set
-    compared: bool = False  # whether `compare` tries it by default, beside its context-ablated control
     space: Space = field(default_factory=dict)  # what `tune` searches, beside the settings of training
     small_space: Space = field(default_factory=dict)  # what is other where there are few sets
 
@@ -63,7 +62,7 @@ _HIDDEN: Space = {
     ),
 }
 
-#: In the order of what they cost, which is the order in which "auto" tries them.
+#: In the order of what they cost.
 REGISTRY: tuple[Entry, ...] = (
     Entry("context_free", ContextFree, label="RankNet", context=False, space=_HIDDEN),
     Entry(
@@ -71,14 +70,13 @@ REGISTRY: tuple[Entry, ...] = (
         FATE,
         label="FATE-Net",
         context=True,
-        compared=True,
         space={
             **_HIDDEN,
             "net__embedding_size": Choice((None, 16, 32, 64, 128, 256)),
             "net__embedding_depth": Whole(1, 4),
         },
     ),
-    Entry("feta", FETA, label="FETA-Net", context=True, all_pairs=True, compared=True, space=_HIDDEN),
+    Entry("feta", FETA, label="FETA-Net", context=True, all_pairs=True, space=_HIDDEN),
     Entry(
         "set_attention",
         SetAttention,

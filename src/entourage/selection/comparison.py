@@ -1,8 +1,10 @@
 r"""Is there a context effect, and how large is it? Nested cross-validation of models with and without context.
 
-In every outer fold the best context-free and the best context-dependent candidate are chosen by inner folds of the
-training sets alone. Their difference on each held-out set is the *context gain*. Its mean comes with a bootstrap
-confidence interval and the p-value of a sign-flip test.
+There are three kinds of candidates: context-free, relative (the standing of an object in its set) and context (nets of
+the whole set). In every outer fold the best of each kind is chosen on training sets alone. On each held-out set, the
+difference of the best with any context and the best context-free one is the *context gain*. Its mean comes with a
+bootstrap confidence interval and the p-value of a sign-flip test; so does what each kind adds
+(:mod:`entourage.selection.tiers`).
 
 Assumptions and limits of the test:
 
@@ -13,8 +15,8 @@ Assumptions and limits of the test:
   treated as independent, their variance would be underestimated. Interval and p-value are therefore widened as Nadeau
   and Bengio (2003) propose: the variance of the mean is taken to be
   :math:`\sigma^2 (1/n + 1/n_{\mathrm{train}})` instead of :math:`\sigma^2 / n`, which for five folds makes the
-  standard error half as large again. ``python -m benchmarks.calibration.verdict`` measures how often the verdict
-  is wrong at these defaults.
+  standard error half as large again. ``python -m benchmarks.calibration.verdict`` and ``python -m benchmarks.real
+  --task aslib`` measure how often the verdict is wrong at these defaults.
 - A gain means that these context-dependent models are better than those context-free ones. Where the context-free
   candidates are weaker for other reasons, a smaller net or another loss, that can be mistaken for a context effect: a
   narrow FETA beats a narrow context-free net of the same width, since it has twice the weights. So each
@@ -108,7 +110,7 @@ def compare(
     on_row: Callable[[dict[str, Any]], None] | None = None,
     **table: Unpack[TableColumns],
 ) -> "Comparison":
-    """Compare context-dependent with context-free models on the same sets.
+    """Compare context-free, relative and context-dependent models on the same sets.
 
     :func:`~entourage.selection.verdict.verdict` puts the result into a sentence. Sets that are not informative are left
     out from the start: those that rank no two objects differently; of choices, those of one object, unless there is an
