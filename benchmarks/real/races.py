@@ -126,3 +126,9 @@ def _name(code: int) -> str:
     ]
     tails = ["ton", "ley", "man", "den", "ford", "well", "by", "ham", "son", "wick", "er", "is", "ow", "ett"]
     return heads[code % 15] + tails[code // 15]
+
+
+if __name__ == "__main__":
+    import sys
+
+    make_races().to_csv(sys.argv[1], index=False)

@@ -195,11 +195,10 @@ def _print_models(console: Console, result: "Comparison", metrics: list[str]) ->
     shown.add_column("model", no_wrap=True)
     shown.add_column("tier", no_wrap=True)
     for name in metrics:
-        shown.add_column(name, justify="right")
+        shown.add_column(name, justify="right", no_wrap=True)
     for model, means in result.means.items():
-        cells = []
-        for name in metrics:
-            low, high = result.intervals[model][name]
-            cells.append(f"{means[name]:.4f} [{low:.3f}, {high:.3f}]")
+        low, high = result.intervals[model][metrics[0]]
+        cells = [f"{means[metrics[0]]:.4f} [{low:.3f}, {high:.3f}]"]
+        cells += [f"{means[name]:.4f}" for name in metrics[1:]]
         shown.add_row(model, TIERS[result.kinds[model]], *cells)
     console.print(shown)
