@@ -134,3 +134,24 @@ def test_models_chosen_on_sets_set_aside_are_the_same_whatever_is_held_out():
     other[rows] = np.random.default_rng(0).permutation(other[rows])
     again = compare(sets.with_targets(other), candidates, folds=2, inner=0, resamples=100)
     assert again.chosen[0] == found.chosen[0]
+
+
+class _Grouped(LinearRanker):
+    """Refuses to learn without groups."""
+
+    def _learn(self, sets: Sets, weights: np.ndarray) -> None:
+        assert self._units is not None
+        super()._learn(sets, weights)
+
+
+def test_candidates_hold_out_whole_groups() -> None:
+    pair = {"alone": (_Grouped(), "context-free"), "relative": (_Grouped(relative=True), "relative")}
+    found = compare(standing_matters(60), pair, groups=np.arange(60) // 2, **SETTINGS)
+    assert found.n_groups == 30
+
+
+@pytest.mark.parametrize("times", [["31.12.2018", "01.02.2019"] * 30, [np.nan] + [1.0] * 59])
+def test_times_without_an_order_are_refused(times: list[object]) -> None:
+    pair = {"alone": (LinearRanker(), "context-free"), "relative": (LinearRanker(relative=True), "relative")}
+    with pytest.raises(DataError, match="times needs one number or date"):
+        compare(standing_matters(60), pair, times=times, **SETTINGS)

@@ -129,3 +129,14 @@ def test_a_loaded_model_sees_the_same(scaling, tmp_path):
     model.fit(X, X[..., 0].argmax(1), situation=situation).save(tmp_path / "model")
     scores = model.predict_scores(X, situation=situation)
     np.testing.assert_array_equal(load(tmp_path / "model").predict_scores(X, situation=situation), scores)
+
+
+def test_levels_that_come_later_are_learnt_by_partial_fit() -> None:
+    from entourage import ContextFree, Ranker
+
+    codes = np.tile([1.0, 2.0], (40, 1))[:, :, None]  # then 3 and 4, which the first pass has not seen
+    model = Ranker(ContextFree(width=8), categories=[(0, 4)], learning_rate=0.05, random_state=0)
+    model.partial_fit(codes, np.tile([0, 1], (40, 1)))
+    for _ in range(30):
+        model.partial_fit(codes + 2, np.tile([0, 1], (40, 1)))
+    assert model.score(codes + 2, np.tile([0, 1], (40, 1))) == 1.0

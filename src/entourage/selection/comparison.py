@@ -71,7 +71,7 @@ from entourage.selection.fold_fits import (
     mean_over_folds,
     seeded_clone,
 )
-from entourage.selection.folds import check_enough, inner_folds_for, outer_folds
+from entourage.selection.folds import check_enough, inner_folds_for, moments_of, outer_folds
 from entourage.selection.plan_words import describe_plan
 from entourage.selection.tiers import ANY_CONTEXT, Step, choose_by_tier, rivals_of, steps_of
 from entourage.selection.verdict import verdict, warnings_of
@@ -135,7 +135,7 @@ def compare(
         a fifth of the training sets aside for it, so that each candidate is fitted once. By default 1 for up to
         1,500 sets, and 0 for more
     groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together
-    times : one number or text a set, or a column of a frame: folds are then forward in time, each model learning from
+    times : one number or date a set, or a column of a frame: folds are then forward in time, each model learning from
         earlier sets than those it is evaluated on
     budget : seconds that all fits may take. It is checked while models train, and those whose time is up keep what
         they have learnt; the result says which
@@ -220,7 +220,7 @@ def compare(
     to_choose_from = list(dict.fromkeys(name for mine in rivals.values() if len(mine) > 1 for name in mine))
     splits = (inner_folds_for(len(kept)) if inner is None else inner) if to_choose_from else None
     check_enough(len(kept), labels, folds, splits, level, task.informative_words)
-    moments = None if when is None else labels_of(when, len(every_set))[informative]
+    moments = None if when is None else moments_of(when, len(every_set))[informative]
     outer = outer_folds(len(kept), folds, splits, labels=labels, times=moments, random_state=random_state)
     jobs: list[FoldFit] = []
     for (
@@ -242,6 +242,7 @@ def compare(
         fits=len(jobs),
         workers=workers,
         deadline=math.inf if budget is None else time.time() + budget,
+        labels=labels,
     )
     results: dict[Key, FoldResult] = {}
     with open_pool(fit, workers) as pool:

@@ -12,7 +12,9 @@ from sklearn.base import clone
 
 from entourage.data.sets import Sets
 from entourage.errors import UserError
+from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.baselines.base import Baseline
 from entourage.estimators.blend import sets_for
 from entourage.estimators.positions import learnable_sets
 from entourage.selection.convergence import learning_curve
@@ -73,6 +75,7 @@ class FitCandidate:
     fits: int = 0  # in all
     workers: int = 1
     deadline: float = math.inf  # by the clock of the machine
+    labels: Index | None = None  # the group of each set
 
     def __call__(self, job: FoldFit) -> FoldResult:
         """Do one fit."""
@@ -83,7 +86,7 @@ class FitCandidate:
         sets = sets_for(model, self.sets, [] if self.sets.encoder is None else self.sets.encoder.categories)
         try:
             with time_limit(self._seconds(job)):
-                model.fit(learnable_sets(model, sets[job.train]))
+                model.fit(learnable_sets(model, sets[job.train]), **self._groups(model, job.train))
                 out_of_time = time_is_up()
             values = self._values(model, sets[job.test], self.metrics)
             aside = None if job.aside is None else self._values(model, sets[job.aside], self.metrics[:1])
@@ -96,6 +99,13 @@ class FitCandidate:
             None if aside is None else aside[self.metrics[0]],
             out_of_time,
         )
+
+    def _groups(self, model: Any, train: Index) -> dict[str, Index]:
+        """Return the groups for a model that holds sets out of training itself; one group can't be parted."""
+        if self.labels is None or not isinstance(model, NetEstimator | Baseline):
+            return {}
+        own = self.labels[train]
+        return {"groups": own} if len(np.unique(own)) > 1 else {}
 
     def _values(self, model: Any, sets: Sets, metrics: Sequence[str]) -> dict[str, Floats]:
         scores = model.predict_scores(sets)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from entourage.data.resampling import fold_indices, forward_folds
+from entourage.data.resampling import fold_indices, forward_folds, labels_of
 from entourage.errors import DataError
 
-__all__ = ["OuterFold", "check_enough", "inner_folds_for", "outer_folds"]
+__all__ = ["OuterFold", "check_enough", "inner_folds_for", "moments_of", "outer_folds"]
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -114,3 +114,14 @@ def check_enough(
             f"A test at the {100 * level:g} % level needs at least {needed} {what}; there are {came}, "
             f"with which p is never below {0.5**came:g}. Collect more data, or take another level."
         )
+
+
+def moments_of(times: ArrayLike, n_sets: int) -> Index:
+    """Return the place of each set in time; text, and what is missing, has none."""
+    given = np.asarray(times)
+    if given.dtype.kind not in "biufmM" or (given.dtype.kind in "fmM" and (given != given).any()):
+        raise DataError(
+            "times needs one number or date a set (a NumPy array of them), none missing. Text has no order in time: "
+            "convert it, as with np.array(texts, dtype='datetime64[D]')."
+        )
+    return labels_of(given, n_sets)

@@ -146,7 +146,9 @@ class View:
             sizes=sets.sizes,
             ignore_constant=ignore_constant,
         )
-        counts = tuple(_count_levels(sets.objects[:, place], levels) for place, levels in categories)
+        counts: tuple[tuple[int, ...], ...] = ()
+        if ignore_constant:  # else more sets will come, with levels that are not here: none is shrunk
+            counts = tuple(_count_levels(sets.objects[:, place], levels) for place, levels in categories)
         return cls(standardise, n_features, blank.maps, relative, blank.piecewise, counts)
 
     @property
