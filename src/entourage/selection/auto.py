@@ -2,7 +2,8 @@
 
 Every candidate (:func:`~entourage.selection.candidates.list_candidates`) is fitted to the training part of each
 fold and scores the sets held out from it. Greedy ensemble selection on these scores gives the weights of a blend
-(:mod:`entourage.estimators.blend`), in which a candidate is the mean of its fits. Nothing is fitted again.
+(:mod:`entourage.estimators.blend`), in which a candidate is the mean of its fits. In the time that is left, what is in
+the blend is fitted to a second division into folds, and these fits join the mean.
 
 The time limit is hard: it is checked while a model trains, and a model whose time is up keeps what it has learnt. A
 candidate that could not be fitted to every fold is left out. Within a limit that is never reached, the same seed gives
@@ -11,7 +12,7 @@ the same blend.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -44,7 +45,9 @@ Index: TypeAlias = NDArray[np.int64]
 
 FEW_SETS, MANY_SETS = 2_500, 8_000  # up to which there are 5 folds, and 3; above, a fifth is held out once
 MOST_EVALUATED = 3_000  # sets, drawn at random, by which weights are chosen
-KEPT_BACK = 0.15  # of the time, for choosing weights and calibrating
+KEPT_BACK = 0.3  # of the time, for choosing weights, the second division into folds and calibrating
+SPARE = 0.03  # of the time, at its end
+LONGER = 1.2  # than the first fits took: so much time is needed to fit again
 DEFAULT_STEPS = 4000  # of an estimator: then the number of sets says how many
 
 
@@ -88,6 +91,7 @@ class Plan:
 
     candidates: list[Candidate]
     folds: list[tuple[Index, Index]]
+    again: list[tuple[Index, Index]]  # a second division, for what is in the blend
     metric: str
     seconds: float
 
@@ -96,7 +100,8 @@ class Plan:
         where = f"{count} folds" if count > 1 else "four fifths of the sets"
         return (
             f"{len(self.candidates)} candidates ({', '.join(one.name for one in self.candidates)}), each fitted to "
-            f"{where}; then a blend by {self.metric} on the sets held out. At most {in_words(self.seconds)}."
+            f"{where}; then a blend by {self.metric} on the sets held out{' and a second division' * bool(self.again)}. "
+            f"At most {in_words(self.seconds)}."
         )
 
 
@@ -138,7 +143,11 @@ def plan_blend(
         len(sets), min(max(count, 2) if count > 1 else 5, units), groups=groups, random_state=random_state
     )
     parts = parts[:1] if count == 1 else parts
-    parts = [(train, held) for train, held in parts if informative[train].any() and informative[held].any()]
+
+    def usable(some: list[tuple[Index, Index]]) -> list[tuple[Index, Index]]:
+        return [(train, held) for train, held in some if informative[train].any() and informative[held].any()]
+
+    parts, again = usable(parts), []
     if not parts:
         raise DataError(
             "Too few sets are informative to hold some out; name a model instead of auto, such as fate."
@@ -165,7 +174,10 @@ def plan_blend(
         for one in blended:
             if not one.model.level_codes and one.model.get_params(deep=False).get("relative"):
                 one.model.set_params(relative=moved)
-    return Plan(blended, parts, metric, model.budget)
+    if count > 1:
+        second = fold_indices(len(sets), min(count, units), groups=groups, random_state=random_state + 1)
+        again = usable(second) if len(usable(second)) == len(parts) else []
+    return Plan(blended, parts, again, metric, model.budget)
 
 
 def fit_blend(
@@ -195,7 +207,9 @@ def fit_blend(
         plan = plan_blend(model, sets, groups=groups, weights=weights, random_state=random_state)
         on_plan(plan)
         task, categories = model.task, _categories(model, sets)
-        job = _FitFold(sets, weights, plan.folds, plan.candidates, groups, categories, random_state)
+        job = _FitFold(
+            sets, weights, [*plan.folds, *plan.again], plan.candidates, groups, categories, random_state
+        )
         until = begin + (1 - KEPT_BACK) * model.budget
         done: dict[str, list[_Fit]] = {}
         tried: dict[str, Tried] = {}
@@ -220,12 +234,14 @@ def fit_blend(
                         _contribution_of(task, sets, plan, fits)
                     )
                 on_try(one)
-        if not done:
-            notes = "; ".join(f"{name}: {one.note}" for name, one in tried.items() if one.note)
-            raise UserError(f"No candidate could be fitted. {notes}")
-        for name, why in ({} if task.outside else missing_by_default(task.kind)).items():
-            tried.setdefault(name, Tried(name, "alone", float("nan"), 0.0, 0.0, why))
-        return _blend(task, sets, weights, plan, done, tried, categories, random_state)
+            if not done:
+                notes = "; ".join(f"{name}: {one.note}" for name, one in tried.items() if one.note)
+                raise UserError(f"No candidate could be fitted. {notes}")
+            for name, why in ({} if task.outside else missing_by_default(task.kind)).items():
+                tried.setdefault(name, Tried(name, "alone", float("nan"), 0.0, 0.0, why))
+            found = _blend(task, sets, weights, plan, done, tried, categories, random_state)
+            parts = [_fit_again(pool, part, plan, sets, tried[part.name]) for part in found.blend.parts]
+        return replace(found, blend=Blend(task, parts, categories))
 
 
 @dataclass(frozen=True)
@@ -273,6 +289,25 @@ class _FitFold:
         if isinstance(model, NetEstimator):
             model.optimizer_state_ = {}  # it is trained no further
         return _Fit(model, scores, time.monotonic() - begin, out_of_time)
+
+
+def _fit_again(pool: Any, part: Part, plan: Plan, sets: Sets, tried: Tried) -> Part:
+    """Add fits to the second division into folds, if there is time for all of them."""
+    count = len(plan.again)
+    each = (time_left() - SPARE * plan.seconds) / -(-count // min(pool.workers, count)) if count else 0.0
+    if each < LONGER * tried.seconds / len(plan.folds):
+        return part
+    which = [one.name for one in plan.candidates].index(part.name)
+    jobs = [(which, len(plan.folds) + fold, each) for fold in range(count)]
+    fits = {job[1] - len(plan.folds): fit for job, fit in pool.run(jobs)}
+    if any(isinstance(fit, str) or fit.out_of_time for fit in fits.values()):
+        return part
+    tried.seconds += sum(fit.seconds for fit in fits.values())
+    models, scales = list(part.models), list(part.scales)
+    for fold, (_, held) in enumerate(plan.again):
+        models.append(fits[fold].model)
+        scales.append(spread_of(sets[held], fits[fold].scores))
+    return Part(part.name, part.weight, models, scales)
 
 
 def _fit_folds(pool: Any, which: int, plan: Plan, left: float, *, first: bool) -> tuple[list[_Fit], str]:
