@@ -1,6 +1,7 @@
 """The command ``entourage compare``: whether there is a context effect in a table, and how large it is."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+PAGE_TIME = 0.25  # of the budget, for the fits of the page
 _METRICS = ["ranking_accuracy", "kendall_tau", "top1_accuracy", "ndcg@10"]
 _METRICS_OF_CHOICES = {"choice": ["accuracy"], "subset": ["subset_accuracy", "informedness"]}
 
@@ -85,7 +87,8 @@ def compare(
         typer.Option(help="Models to compare, by name, with commas between; a wrong name lists all."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=1, help="Seconds that all fits may take, training included.")
+        float | None,
+        typer.Option(min=1, help="Seconds that all fits may take; those of the page, up to a quarter more."),
     ] = None,
     level: Annotated[float, typer.Option(help="The significance level of the test.")] = 0.05,
     steps: Steps = None,
@@ -172,8 +175,10 @@ def compare(
     if report is not None:
         from entourage.cli.compare_fits import fit_for_page
         from entourage.cli.compare_page import write_comparison
+        from entourage.training.deadline import time_limit
 
-        fits = fit_for_page(result, training, random_state=seed)
+        with time_limit(math.inf if budget is None else PAGE_TIME * budget):
+            fits = fit_for_page(result, training, random_state=seed)
         write_comparison(report, result, training, fits, title=f"Does context matter? {table.name}")
     if as_json:
         typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))

@@ -63,7 +63,8 @@ def fit_for_page(comparison: Comparison, training: TrainingTable, *, random_stat
     wanted = comparison.kinds[comparison.most_chosen(ANY_CONTEXT)]
     model: Any = refitted[wanted]
     best, fitted, held_out = fit_best_held_out(comparison, sets)
-    some, which = _seen(fitted, sets)[held_out[:MOST_SETS]], held_out[:MOST_SETS]
+    which = np.sort(np.random.default_rng(random_state).permutation(held_out)[:MOST_SETS])
+    some = _seen(fitted, sets)[which]
     task: Any = fitted.task
     known = (
         comparison.metric if comparison.metric in task.metrics else None

@@ -19,6 +19,7 @@ from entourage.report.page import Cell, Section, Table, write_report
 from entourage.report.reliability import reliability_picture
 from entourage.selection import Comparison, verdict, warnings_of
 from entourage.selection.candidates import KINDS, TIERS
+from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 
 __all__ = ["write_comparison"]
 
@@ -106,7 +107,10 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
 
 def _models(comparison: Comparison) -> Section:
     metrics = list(next(iter(comparison.means.values())))
-    best = {m: max(means[m] for means in comparison.means.values()) for m in metrics}
+    best = {
+        m: (min if m in LOWER_IS_BETTER else max)(means[m] for means in comparison.means.values())
+        for m in metrics
+    }
     rows: list[list[Cell]] = []
     for name, means in comparison.means.items():
         line: list[Cell] = [name, (TIERS[comparison.kinds[name]], "text")]

@@ -75,7 +75,9 @@ Ignore = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", help="A column, such as a user or a season, whose sets stay in one fold."),
+    typer.Option(
+        "--group", help="A column, such as a user, whose sets stay together: in a fold, held out, resampled."
+    ),
 ]
 Relative = Annotated[
     list[str] | None,

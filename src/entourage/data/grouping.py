@@ -16,6 +16,8 @@ from entourage.data.positions import pack_positions
 from entourage.data.sets import Sets
 from entourage.errors import DataError
 
+_ISO = r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?)?$"  # what sorts in its order
+
 __all__ = [
     "PackedTable",
     "RowPlaces",
@@ -167,9 +169,7 @@ def times_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     if labels.null_count:
         raise DataError(f"Column {name!r} orders sets in time; it is missing in {labels.null_count} of them.")
     if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
-        first = next(
-            (text for text in labels.to_pylist() if not re.match(r"\d{4}-\d{2}(-\d{2}|$)", text)), None
-        )
+        first = next((text for text in labels.to_pylist() if not re.match(_ISO, text)), None)
         if first is not None:
             raise DataError(
                 f"Column {name!r} orders sets in time, and as text it needs the year first, as in 2019-03-31; "

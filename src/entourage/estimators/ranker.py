@@ -27,7 +27,8 @@ class Ranker(CalibratedRanker, NetEstimator):
     net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
         By default ``FATE()``. Names are those of the command line: "fate", "feta", "set_attention", "context_free".
         "auto" fits linear models, boosted trees and nets, with and without the set-relative view, and blends the best
-        (:mod:`entourage.selection.auto`).
+        (:mod:`entourage.selection.auto`). It sets the batch size, the patience and, unless they are given, the steps of
+        its nets by the number and the size of the sets.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}

@@ -98,9 +98,10 @@ class Plan:
     def __str__(self) -> str:
         count = len(self.folds)
         where = f"{count} folds" if count > 1 else "four fifths of the sets"
+        again = " and a second division" if self.again else ""
         return (
             f"{len(self.candidates)} candidates ({', '.join(one.name for one in self.candidates)}), each fitted to "
-            f"{where}; then a blend by {self.metric} on the sets held out{' and a second division' * bool(self.again)}. "
+            f"{where}; then a blend by {self.metric} on the sets held out{again}. "
             f"At most {in_words(self.seconds)}."
         )
 

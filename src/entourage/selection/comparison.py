@@ -68,6 +68,7 @@ from entourage.selection.fold_fits import (
     FoldFit,
     FoldResult,
     Key,
+    groups_for,
     mean_over_folds,
     seeded_clone,
 )
@@ -134,7 +135,8 @@ def compare(
     inner : number of inner folds, by which candidates are chosen; 1 for a single split, a fifth held out; 0 sets
         a fifth of the training sets aside for it, so that each candidate is fitted once. By default 1 for up to
         1,500 sets, and 0 for more
-    groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together
+    groups : one label a set, or a column of a frame; sets of one label are in one fold, and resampled together. With
+        ``times``, which say what is in a fold, they are only resampled together
     times : one number or date a set, or a column of a frame: folds are then forward in time, each model learning from
         earlier sets than those it is evaluated on
     budget : seconds that all fits may take. It is checked while models train, and those whose time is up keep what
@@ -300,7 +302,8 @@ def compare(
         first_fold=(informative[outer[0].train], informative[outer[0].test]),
         level=level,
         n_sets=len(kept),
-        n_groups=None if labels is None else len(np.unique(labels)),
+        n_groups=None if labels is None else len(np.unique(labels[~np.isnan(differences[informative])])),
+        labels=None if groups is None else labels_of(groups, len(every_set)),
         settings={
             "folds": folds,
             "inner": splits,
@@ -339,7 +342,7 @@ def refit_chosen(comparison: "Comparison", sets: AnySets) -> dict[str, SetPredic
         model = seeded_clone(c.candidates[name][0], c.settings["random_state"], place, after_all_folds, 0)
         given = Sets.of(sets)
         seen = sets_for(model, given, [] if given.encoder is None else given.encoder.categories)
-        fitted[kind] = model.fit(learnable_sets(model, seen))
+        fitted[kind] = model.fit(learnable_sets(model, seen), **groups_for(model, c.labels))
     return fitted
 
 
@@ -432,6 +435,7 @@ class Comparison:
     rows: list[dict[str, Any]] = field(repr=False)  # one a fit
     values: dict[str, dict[str, Floats]] = field(repr=False)  # of each set, NaN where undefined
     differences: Floats = field(repr=False)  # the context gain on each set, NaN where undefined
+    labels: Index | None = field(repr=False)  # the group of each set
     first_fold: tuple[Index, Index] = field(
         repr=False
     )  # which sets were learnt from in it, and which held out

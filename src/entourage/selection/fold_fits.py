@@ -22,7 +22,7 @@ from entourage.tasks import task_of
 from entourage.tasks.evaluate import metric_of_sets
 from entourage.training.deadline import time_is_up, time_limit
 
-__all__ = ["FitCandidate", "FoldFit", "FoldResult", "Key", "mean_over_folds", "seeded_clone"]
+__all__ = ["FitCandidate", "FoldFit", "FoldResult", "Key", "groups_for", "mean_over_folds", "seeded_clone"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -84,9 +84,10 @@ class FitCandidate:
         inner = 0 if job.inner is None else job.inner + 1
         model = seeded_clone(self.candidates[job.name][0], self.random_state, place, job.fold, inner)
         sets = sets_for(model, self.sets, [] if self.sets.encoder is None else self.sets.encoder.categories)
+        own = None if self.labels is None else self.labels[job.train]
         try:
             with time_limit(self._seconds(job)):
-                model.fit(learnable_sets(model, sets[job.train]), **self._groups(model, job.train))
+                model.fit(learnable_sets(model, sets[job.train]), **groups_for(model, own))
                 out_of_time = time_is_up()
             values = self._values(model, sets[job.test], self.metrics)
             aside = None if job.aside is None else self._values(model, sets[job.aside], self.metrics[:1])
@@ -99,13 +100,6 @@ class FitCandidate:
             None if aside is None else aside[self.metrics[0]],
             out_of_time,
         )
-
-    def _groups(self, model: Any, train: Index) -> dict[str, Index]:
-        """Return the groups for a model that holds sets out of training itself; one group can't be parted."""
-        if self.labels is None or not isinstance(model, NetEstimator | Baseline):
-            return {}
-        own = self.labels[train]
-        return {"groups": own} if len(np.unique(own)) > 1 else {}
 
     def _values(self, model: Any, sets: Sets, metrics: Sequence[str]) -> dict[str, Floats]:
         scores = model.predict_scores(sets)
@@ -132,6 +126,13 @@ class FitCandidate:
             "seconds": round(result.seconds, 3),
             "out_of_time": result.out_of_time,
         }
+
+
+def groups_for(model: Any, labels: Index | None) -> dict[str, Index]:
+    """Return the groups for a model that holds sets out of training itself; one group can't be parted."""
+    if labels is None or not isinstance(model, NetEstimator | Baseline) or len(np.unique(labels)) < 2:
+        return {}
+    return {"groups": labels}
 
 
 def seeded_clone(model: SetPredictor, *entropy: int) -> Any:

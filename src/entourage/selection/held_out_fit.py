@@ -9,7 +9,7 @@ from entourage.data.sets import Sets
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.blend import sets_for
 from entourage.estimators.positions import learnable_sets
-from entourage.selection.fold_fits import seeded_clone
+from entourage.selection.fold_fits import groups_for, seeded_clone
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
@@ -51,4 +51,5 @@ def fit_best_held_out(comparison: "Comparison", sets: Sets) -> tuple[str, SetPre
         c.candidates[name][0], c.settings["random_state"], list(c.candidates).index(name), 0, 0
     )
     seen = sets_for(model, sets, [] if sets.encoder is None else sets.encoder.categories)
-    return name, model.fit(learnable_sets(model, seen[train])), held_out
+    own = None if c.labels is None else c.labels[train]
+    return name, model.fit(learnable_sets(model, seen[train]), **groups_for(model, own)), held_out
