@@ -15,7 +15,7 @@ FIT = ("--set-id", "race", "--target", "place", "--ignore", "note", "--steps", "
 def test_fit_predict_evaluate_info_and_tune(tmp_path, capsys):
     table, file = tmp_path / "t.parquet", tmp_path / "m.entourage"
     write_table(table, long_table())
-    code, out, _ = run(capsys, "fit", table, *FIT, "--workers", "1", "-o", file, "--json")
+    code, out, _ = run(capsys, "fit", table, *FIT, "--workers", "1", "--budget", "2", "-o", file, "--json")
     assert code == 0
     result = json.loads(out)
     assert result["model"] == "auto"

@@ -477,7 +477,20 @@ def test_a_choice_of_nothing_through_the_command_line(tmp_path):
     assert f"Left out: {FAR.sum()} sets in which nothing was chosen or ranked." in told
     assert f"Left out: {FAR.sum()} sets" in page.read_text()
     table(ROWS)[:240].to_csv(tmp_path / "few.csv", index=False)
-    settings = ["--steps", 5, "--folds", 2, "--inner", 1, "--workers", 1, "--report", page]
+    settings = [
+        "--steps",
+        5,
+        "--folds",
+        2,
+        "--inner",
+        1,
+        "--workers",
+        1,
+        "--models",
+        "linear,FATE,FATE ablated",
+        "--report",
+        page,
+    ]
     told = " ".join(run("compare", tmp_path / "few.csv", *roles, *settings).split())
     assert "log_likelihood" in told
     assert "significant context effect: " in told.lower()

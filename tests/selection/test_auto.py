@@ -25,7 +25,7 @@ SOME = (UTILITY > 0).astype(int)
 
 @pytest.fixture
 def few(monkeypatch):
-    """Let auto try three candidates on three folds only: a linear one, trees and a net."""
+    """Let auto try three candidates on one fold only: a linear one, trees and a net."""
     kept = ("linear relative", "LambdaMART", "BoostedLogit", "BoostedSubset", "FATE small")
     every = candidates.list_candidates
 
@@ -33,7 +33,14 @@ def few(monkeypatch):
         return [one for one in every(*args, **settings) if one.name in kept]
 
     monkeypatch.setattr("entourage.selection.auto.list_candidates", shorter)
-    monkeypatch.setattr("entourage.selection.auto.FEW_SETS", 0)  # three folds, not five
+    monkeypatch.setattr("entourage.selection.auto.FEW_SETS", 0)
+    monkeypatch.setattr("entourage.selection.auto.MANY_SETS", 0)  # a fifth is held out once
+
+
+@pytest.fixture
+def few_on_folds(few, monkeypatch):
+    """The same on three folds."""
+    monkeypatch.setattr("entourage.selection.auto.MANY_SETS", 8000)
     monkeypatch.setattr("entourage.selection.auto.LONGER", np.inf)  # divided once, not twice
 
 
@@ -123,7 +130,7 @@ def test_three_sets_are_too_few():
         Ranker("auto", **QUICK).fit(X, RANKS, groups=np.arange(40) % 2)
 
 
-def test_groups_are_parted_neither_by_folds_nor_within_them(few, monkeypatch):
+def test_groups_are_parted_neither_by_folds_nor_within_them(few_on_folds, monkeypatch):
     groups = np.array([f"person {i}" for i in np.arange(40) // 4])
     plan = plan_blend(Ranker("auto", **QUICK), Ranker().task.sets_of(X, RANKS), groups=groups)
     assert len(plan.folds) == 3
@@ -252,7 +259,7 @@ def test_an_automatic_model_can_be_pickled_and_has_no_spread_over_members(few):
         model.predict_scores(X, return_std=True)
 
 
-def test_four_informative_sets_among_many_are_enough(few, tmp_path):
+def test_four_informative_sets_among_many_are_enough(few_on_folds, tmp_path):
     ranks = np.zeros((40, 4))
     ranks[3:7] = RANKS[3:7]
     model = Ranker("auto", **QUICK).fit(X, ranks)

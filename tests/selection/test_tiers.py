@@ -112,10 +112,10 @@ def test_a_budget_ends_training_and_the_result_says_which(capsys):
     plans = []
     begin = time.monotonic()
     pair = {"linear": (RankSVM(), "context-free"), "FATE": (slow, "context")}
-    found = compare(standing_matters(60), pair, budget=4, on_plan=plans.append, **SETTINGS)
+    found = compare(standing_matters(60), pair, budget=2, on_plan=plans.append, **SETTINGS)
     assert time.monotonic() - begin < 30
     assert found.out_of_time == {"FATE": 3}
-    assert "at most 4 seconds" in plans[0]
+    assert "at most 2 seconds" in plans[0]
     assert any("time limit ended the training of FATE (in 3 fits)" in said for said in warnings_of(found))
 
 
