@@ -59,7 +59,17 @@ def test_fit_predict_evaluate_info_and_effects(folder, capsys):
     code, out, _ = run(capsys, "evaluate", folder / "m", folder / "races.csv")
     assert f"{model.score(frame):.4f}" in out
 
-    code, out, err = run(capsys, "effects", folder / "m", folder / "races.csv", "--json", "--draws", 0)
+    code, out, err = run(
+        capsys,
+        "effects",
+        folder / "m",
+        folder / "races.csv",
+        "--json",
+        "--draws",
+        0,
+        "--report",
+        folder / "effects.html",
+    )
     assert code == 0, err
     found = json.loads(out)
     assert "blend of several" in found["no_intervals"]
