@@ -1,0 +1,1 @@
+"""How the pretrained net was made."""
