@@ -98,26 +98,34 @@ def ridge(table: Table, train: Index, test: Index, seed: int, *, view: str) -> S
 
 
 def net(table: Table, train: Index, test: Index, seed: int, *, name: str) -> Scored:
-    """Fit a net; three inner folds choose steps, width and weight decay."""
+    """Fit a net; three inner folds choose steps, width, weight decay, and a scale of utilities."""
     folds = inner_folds(table, train, NET_FOLDS, seed)
+    held_out = table.sets[np.concatenate([outside for _, outside in folds])]
     inner = []
     for setting in NET_GRID:
-        values = []
-        for inside, outside in folds:
-            model = _net(name, table.kind, setting, len(inside), seed).fit(table.sets[inside])
-            held_out = table.sets[outside]
-            values.append(main_values(table.kind, held_out, model.predict_scores(held_out)))
-        inner.append(float(np.concatenate(values).mean()))
-    best = int(np.argmax(inner))
-    model = _net(name, table.kind, NET_GRID[best], len(train), seed).fit(table.sets[train])
+        fitted = [_net(name, table.kind, setting, seed).fit(table.sets[inside]) for inside, _ in folds]
+        scores = [
+            model.predict_scores(table.sets[outside])
+            for model, (_, outside) in zip(fitted, folds, strict=True)
+        ]
+        inner.append(best_scale(table.kind, held_out, np.concatenate(scores).astype(np.float64)))
+    best = max(range(len(inner)), key=lambda which: inner[which][1])
+    model = _net(name, table.kind, NET_GRID[best], seed).fit(table.sets[train])
     steps, width, decay = NET_GRID[best]
+    scale, value = inner[best]
     return Scored(
-        np.asarray(model.predict_scores(table.sets[test]), dtype=np.float64),
-        {"steps": steps, "width": width, "weight_decay": decay, "inner": round(inner[best], 4)},
+        scale * np.asarray(model.predict_scores(table.sets[test]), dtype=np.float64),
+        {
+            "steps": steps,
+            "width": width,
+            "weight_decay": decay,
+            "scale": round(scale, 4),
+            "inner": round(value, 4),
+        },
     )
 
 
-def _net(name: str, kind: str, setting: tuple[int, int, float], n: int, seed: int) -> Any:
+def _net(name: str, kind: str, setting: tuple[int, int, float], seed: int) -> Any:
     steps, width, decay = setting
     made = {
         "FATE": partial(FATE, width=width),
@@ -173,7 +181,7 @@ def boosted(table: Table, train: Index, test: Index, seed: int) -> Scored:
 def best_scale(kind: str, sets: Sets, utilities: Floats) -> tuple[float, float]:
     """Return the factor on utilities under which held-out sets are most likely, and their mean log-likelihood.
 
-    Trees of choices are probabilities already: few sets may only shrink them, or they would be blown up.
+    Models of choices give probabilities already, and few sets overfit: the factor is at most 1 there.
     """
 
     def value(log_scale: float) -> float:

@@ -64,16 +64,21 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_means(cells: Cells, name: str, sizes: list[int]) -> None:
-    print(f"{'':18}" + "".join(f"{f'N = {n}':>16}" for n in sizes))
+    """Print means over the draws that all models of a cell have, and how many those are."""
+    common = {n: set.intersection(*(set(by) for by in cells[name, n].values())) for n in sizes}
+    means = {
+        n: {model: float(np.mean([by[seed] for seed in common[n]])) for model, by in cells[name, n].items()}
+        for n in sizes
+        if common[n]
+    }
+    print(f"{'':18}" + "".join(f"{f'N = {n}':>12}" for n in sizes))
+    print(f"{'draws':18}" + "".join(f"{len(common[n]):>12}" for n in sizes))
     for model in MODELS:
         line = f"{model:18}"
         for n in sizes:
-            means = {which: float(np.mean(list(by.values()))) for which, by in cells[name, n].items() if by}
-            if model not in means:
-                line += f"{'':16}"
-                continue
-            best = "*" if means[model] >= max(means.values()) else " "
-            line += f"{f'{means[model]:.4f}{best}({len(cells[name, n][model])})':>16}"
+            found = means.get(n, {})
+            best = "*" if model in found and found[model] >= max(found.values()) else " "
+            line += f"{f'{found[model]:.4f}{best}' if model in found else '':>12}"
         if line.strip() != model:
             print(line)
 
