@@ -217,7 +217,8 @@ def pretrained(table: Table, train: Index, test: Index, seed: int, *, fine_tune:
         raise Skipped(reason)
     estimator: Any = DiscreteChooser if table.kind == "choice" else Ranker
     given = {"fine_tune": True} if fine_tune else {}
-    model = estimator("pretrained", device="cpu", random_state=seed, **given).fit(table.sets[train])
+    model = estimator("pretrained", device="cpu", random_state=seed, **given)
+    model.fit(table.sets[train], groups=table.groups()[train])
     return Scored(np.asarray(model.predict_scores(table.sets[test]), dtype=np.float64))
 
 

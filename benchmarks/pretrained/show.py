@@ -125,12 +125,21 @@ def targets(cells: Cells) -> list[str]:
             if mean < -MARGIN:
                 worse.append(f"{key[0]} N={key[1]}: {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
     tuned = [missed for key in many if (missed := behind(key, "pretrained+"))]
+    ranked = [key for key in few if not behind(key, "pretrained")]
+    ahead = sum(_is_best(cells[key], "pretrained") for key in ranked)
     return [
-        _verdict(f"best or level for N ≤ 300 ({len(few)} cells)", late),
-        _verdict(f"never worse than ridge by more than {MARGIN}", worse),
-        _verdict(f"at 1,000 level with the best by fine-tuning ({len(many)} cells)", tuned),
+        _verdict(f"best or level for N ≤ 300 ({len(few)} cells, best in {ahead})", late, len(few)),
+        _verdict(f"never worse than ridge by more than {MARGIN}", worse, len(few)),
+        _verdict(f"at 1,000 level with the best by fine-tuning ({len(many)} cells)", tuned, len(many)),
     ]
 
 
-def _verdict(target: str, missed: list[str]) -> str:
+def _is_best(cell: dict[str, dict[int, float]], ours: str) -> bool:
+    """Whether its mean is above that of each rival, over the draws that both have."""
+    return all(paired(cell[ours], cell[name])[0] > 0 for name in cell if name not in OURS)
+
+
+def _verdict(target: str, missed: list[str], count: int) -> str:
+    if count == 0:
+        return f"{target}: no rows yet"
     return f"{target}: " + ("met" if not missed else f"MISSED in {len(missed)}: " + "; ".join(missed))

@@ -166,7 +166,8 @@ def test_rows_are_resumed_in_order_of_draws_and_shown(tmp_path, monkeypatch, cap
     ours = [{**row, "model": "pretrained"} for row in read_rows(rows).values() if row["model"] == "uniform"]
     print_table([*read_rows(rows).values(), *ours])
     shown = capsys.readouterr().out
-    assert "best or level for N ≤ 300 (1 cells)" in shown
+    assert "best or level for N ≤ 300 (1 cells, best in 0)" in shown
+    assert "by fine-tuning (0 cells): no rows yet" in shown
     assert "MISSED in 1: simulated N=16" in shown
 
 
