@@ -3,6 +3,8 @@
 Each is drawn per column, with the probabilities of ``PLACES`` and ``FORMS``.
 """
 
+from itertools import accumulate
+
 import torch
 from torch import Generator, Tensor
 
@@ -66,7 +68,7 @@ def placed(
         The columns, and which are situations and which positions: (W, 1, 1, d).
     """
     place = uniform(generator, x.shape[0], 1, 1, x.shape[3]).masked_fill(fixed, 0.0)
-    own, situation, position, _ = _ends(PLACES)
+    own, situation, position, _ = accumulate(PLACES.values())
     is_situation, is_position = (
         (place >= own) & (place < situation),
         (place >= situation) & (place < position),
@@ -107,13 +109,13 @@ def formed(x: Tensor, fixed: Tensor, generator: Generator) -> tuple[Tensor, Tens
     w, d = x.shape[0], x.shape[3]
     form = uniform(generator, w, 1, 1, d).masked_fill(fixed, 0.0)
     threshold = normal(generator, w, 1, 1, d).clamp(-1.4, 1.4)
-    as_is, skew, heavy, binary, level, _ = _ends(FORMS)
+    as_is, skew, heavy, binary, level, _ = accumulate(FORMS.values())
     is_indicator = (form >= heavy) & (form < binary)
-    formed = torch.where(form < skew, skewed(x, generator), heavy_tailed(x))
-    formed = torch.where(form < as_is, x, formed)
-    formed = torch.where(is_indicator, indicator(x, threshold), formed)
-    formed = torch.where((form >= binary) & (form < level), rounded(x, generator), formed)
-    return torch.where(form >= level, zero_inflated(x, threshold), formed), is_indicator
+    y = torch.where(form < as_is, x, skewed(x, generator))
+    y = torch.where(form < skew, y, heavy_tailed(x))
+    y = torch.where(form < heavy, y, indicator(x, threshold))
+    y = torch.where(form < binary, y, rounded(x, generator))
+    return torch.where(form < level, y, zero_inflated(x, threshold)), is_indicator
 
 
 def standardised(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -132,9 +134,3 @@ def in_units(x: Tensor, plain: Tensor, generator: Generator) -> Tensor:
     unit = log_uniform(generator, w, 1, 1, d, low=1e-2, high=1e3)
     offset = normal(generator, w, 1, 1, d) * 3 * chance(generator, 0.5, w, 1, 1, d)
     return torch.where(plain, x, (x + offset) * unit)
-
-
-def _ends(shares: dict[str, float]) -> list[float]:
-    """Return cumulative probabilities."""
-    values = list(shares.values())
-    return [sum(values[: i + 1]) for i in range(len(values))]

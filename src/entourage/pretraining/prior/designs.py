@@ -22,8 +22,6 @@ __all__ = [
     "trade_off",
 ]
 
-DESIGNS = ("free", "conjoint", "alternatives", "catalogue", "trade-off")
-
 ITEMS = 60  # most items of a catalogue
 
 
@@ -97,14 +95,13 @@ def frontier_size(shape: Shape, generator: Generator) -> Tensor:
     return integers(generator, 2, 3, shape.worlds, 1, 1, 1).clamp(max=shape.columns)
 
 
-def trade_off(shape: Shape, size: Tensor, better: Tensor, generator: Generator) -> Tensor:
-    """Put objects on a frontier of the first columns, where more of one attribute means less of the others.
+def trade_off(x: Tensor, size: Tensor, better: Tensor, generator: Generator) -> Tensor:
+    """Put the objects of a free design on a frontier of the first columns, where more of one attribute means less of the others.
 
     In some sets the last object is made a decoy (a copy of the first, worse in one or all attributes), a near twin of the first,
     or an extreme. ``better`` (W, 1, 1, d) is the sign of what people want of each column.
     """
-    w, n, m, d = shape.worlds, shape.sets, shape.objects, shape.columns
-    x = free(shape, generator)
+    w, n, _, d = x.shape
     column = torch.arange(d, device=x.device)
     frontier = column < size  # (W, 1, 1, d)
     level = (x * frontier).sum(-1, keepdim=True) / size

@@ -7,6 +7,7 @@ from torch import Generator, Tensor
 
 __all__ = [
     "chance",
+    "gumbel",
     "integers",
     "log_uniform",
     "normal",
@@ -26,8 +27,7 @@ def normal(generator: Generator, *shape: int) -> Tensor:
 
 def uniform(generator: Generator, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
     """Draw from U(low, high)."""
-    drawn = torch.rand(shape, generator=generator, device=generator.device)
-    return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
+    return torch.empty(shape, device=generator.device).uniform_(low, high, generator=generator)
 
 
 def log_uniform(generator: Generator, *shape: int, low: float, high: float) -> Tensor:
@@ -35,9 +35,16 @@ def log_uniform(generator: Generator, *shape: int, low: float, high: float) -> T
     return uniform(generator, *shape, low=math.log(low), high=math.log(high)).exp()
 
 
+def gumbel(generator: Generator, *shape: int) -> Tensor:
+    """Draw from the Gumbel distribution: the largest of u + Gumbel noise is a choice by the logit model."""
+    return -torch.empty(shape, device=generator.device).exponential_(generator=generator).clamp(min=1e-30).log()
+
+
 def chance(generator: Generator, probability: float, *shape: int) -> Tensor:
     """Draw True with a probability."""
-    return uniform(generator, *shape) < probability
+    return torch.empty(shape, dtype=torch.bool, device=generator.device).bernoulli_(
+        probability, generator=generator
+    )
 
 
 def integers(generator: Generator, low: int, high: int, *shape: int) -> Tensor:
@@ -47,8 +54,7 @@ def integers(generator: Generator, low: int, high: int, *shape: int) -> Tensor:
 
 def pick(generator: Generator, preference: Tensor, n: int) -> Tensor:
     """Draw n columns a world, with replacement, with odds exp(preference): (W, d) -> (W, n)."""
-    noise = uniform(generator, preference.shape[0], n, preference.shape[1]).clamp(1e-6, 1 - 1e-6)
-    return (preference[:, None] - (-noise.log()).log()).argmax(-1)
+    return (preference[:, None] + gumbel(generator, preference.shape[0], n, preference.shape[1])).argmax(-1)
 
 
 def take_columns(z: Tensor, columns: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import one_hot
 
 from entourage.pretraining.prior import context, utilities
 from entourage.pretraining.prior.draws import (
@@ -61,7 +60,7 @@ def draw_families(worlds: int, generator: Generator) -> Tensor:
     """Draw the weight of each family in each world, 0 if absent; (W, F)."""
     others = len(CONTEXT_FREE) - 1
     only = chance(generator, LINEAR_ONLY, worlds, 1)
-    at_least = one_hot(integers(generator, 0, others - 1, worlds), others) > 0
+    at_least = torch.arange(others, device=generator.device) == integers(generator, 0, others - 1, worlds, 1)
     rest = (chance(generator, EACH_OTHER, worlds, others) | at_least) & ~only
     has_context = chance(generator, WITH_CONTEXT, worlds, 1)
     free = torch.cat([only | chance(generator, LINEAR_TOO, worlds, 1), rest], 1)

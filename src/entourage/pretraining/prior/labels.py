@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import logsigmoid
 
-from entourage.pretraining.prior.draws import chance, integers, uniform
+from entourage.pretraining.prior.draws import chance, gumbel, integers, uniform
 
 __all__ = [
     "PADDING",
@@ -32,7 +32,7 @@ TOP_ONLY = 0.2  # of ranking worlds
 
 def draw_choice(u: Tensor, lapse: Tensor, generator: Generator) -> Tensor:
     """Choose one object by the logit model, or a uniform one in a lapse; (W, N, m) of 0 and 1."""
-    best = (_lapsing(u, lapse, generator) + _gumbel(u, generator)).argmax(-1, keepdim=True)
+    best = (_lapsing(u, lapse, generator) + gumbel(generator, *u.shape)).argmax(-1, keepdim=True)
     return torch.zeros_like(u).scatter_(-1, best, 1.0)
 
 
@@ -50,7 +50,7 @@ def draw_ranking(u: Tensor, lapse: Tensor, size: Tensor, generator: Generator) -
         Ranks (0 is best; NaN: not ranked; padding 0), and the places 0, 1, ... without ties, m and above: not ranked.
     """
     w, _, m = u.shape
-    place = (_lapsing(u, lapse, generator) + _gumbel(u, generator)).argsort(-1, descending=True).argsort(-1)
+    place = (_lapsing(u, lapse, generator) + gumbel(generator, *u.shape)).argsort(-1, descending=True).argsort(-1)
     levels = integers(generator, 2, m - 1, w, 1, 1)
     tied = chance(generator, TIES, w, 1, 1)
     coarse = (place * levels).div(size[..., None], rounding_mode="floor")
@@ -117,10 +117,6 @@ def _lapsing(u: Tensor, lapse: Tensor, generator: Generator) -> Tensor:
     """Set the utilities of real objects to 0 in sets with a lapse."""
     lapses = uniform(generator, *u.shape[:2], 1) < lapse[:, None, None]
     return torch.where(lapses & (u != PADDING), 0.0, u)
-
-
-def _gumbel(u: Tensor, generator: Generator) -> Tensor:
-    return -(-uniform(generator, *u.shape).clamp(1e-7, 1 - 1e-7).log()).log()
 
 
 def _logistic(u: Tensor, generator: Generator) -> Tensor:

@@ -39,6 +39,6 @@ def context_share(u: Tensor, residual: Tensor, size: Tensor) -> Tensor:
 
     It is exactly 0 where the residual is 0.
     """
-    lost = expected_gain(u, u, size) - expected_gain(u, u - residual, size)
-    share = (lost / expected_gain(u, u, size).clamp(min=1e-9)).clamp(0, 1)
-    return torch.where((residual != 0).any(-1).any(-1), share, 0.0)
+    gain = expected_gain(u, u, size)
+    share = ((gain - expected_gain(u, u - residual, size)) / gain.clamp(min=1e-9)).clamp(0, 1)
+    return share * (residual != 0).flatten(1).any(-1)

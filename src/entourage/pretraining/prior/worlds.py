@@ -1,5 +1,7 @@
 """Draw worlds: designs, looks, utilities, people, labels, and what is true of them."""
 
+from itertools import accumulate
+
 import torch
 from torch import Generator, Tensor
 
@@ -18,6 +20,7 @@ from entourage.pretraining.prior.shape import Shape, Worlds
 __all__ = ["DESIGN_SHARES", "draw_worlds"]
 
 DESIGN_SHARES = {"free": 0.35, "conjoint": 0.2, "alternatives": 0.15, "catalogue": 0.15, "trade-off": 0.15}
+ENDS = dict(zip(DESIGN_SHARES, accumulate(DESIGN_SHARES.values()), strict=True))
 TRADE_OFF_FOR_EFFECTS = 0.5  # of worlds with attraction, compromise or similarity
 KEPT_LOOKS = 0.8  # of columns in conjoint and alternatives designs
 ALL_RELEVANT = 0.3  # of worlds; in the others a share U(0.2, 1) of columns is
@@ -40,12 +43,12 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
     design = _draw_designs(shape, effects.any(1), generator)
     size = designs.frontier_size(shape, generator)
     column = torch.arange(shape.columns, device=generator.device)
-    frontier = (design == 4)[:, None] & (column < size[:, 0, 0])  # (W, d)
+    frontier = (design >= ENDS["catalogue"])[:, None] & (column < size[:, 0, 0])  # (W, d)
     relevant = _draw_relevant(shape, generator) | frontier | (column == 0)
     weights = utilities.linear_weights(relevant, generator)
 
     x, mask = _compose(shape, design, size, weights, generator)
-    kept = ((design == 1) | (design == 2))[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape)
+    kept = ((design >= ENDS["free"]) & (design < ENDS["alternatives"]))[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape)
     kept = (kept | frontier)[:, None, None]  # (W, 1, 1, d)
     x, situation, position = columns.placed(x, mask, kept | (column == 0), generator)
     x, indicator = columns.formed(x, kept | position, generator)
@@ -85,13 +88,9 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
 
 
 def _draw_designs(shape: Shape, has_effect: Tensor, generator: Generator) -> Tensor:
-    """Draw the design of each world as its place in ``DESIGN_SHARES``; (W,)."""
-    drawn = uniform(generator, shape.worlds)
-    ends, end = [], 0.0
-    for part in list(DESIGN_SHARES.values())[:-1]:
-        ends.append(end := end + part)
-    design = sum(((drawn >= end).long() for end in ends), torch.zeros_like(drawn, dtype=torch.long))
-    return torch.where(has_effect & chance(generator, TRADE_OFF_FOR_EFFECTS, shape.worlds), 4, design)
+    """Draw a number from 0 to 1 that says which design a world has: see ``ENDS``; (W,)."""
+    to_trade_off = has_effect & chance(generator, TRADE_OFF_FOR_EFFECTS, shape.worlds)
+    return uniform(generator, shape.worlds).masked_fill(to_trade_off, 1.0)
 
 
 def _draw_relevant(shape: Shape, generator: Generator) -> Tensor:
@@ -105,14 +104,15 @@ def _compose(
     shape: Shape, design: Tensor, size: Tensor, weights: Tensor, generator: Generator
 ) -> tuple[Tensor, Tensor | None]:
     """Compose the sets by the design of each world; return columns and, where ragged, which objects are real."""
-    kind = design[:, None, None, None]
-    x = designs.free(shape, generator)
-    x = torch.where(kind == 1, designs.conjoint(shape, generator), x)
-    x = torch.where(kind == 2, designs.alternatives(shape, generator), x)
-    x = torch.where(kind == 3, designs.catalogue(shape, generator), x)
-    better = torch.where(weights < 0, -1.0, 1.0)[:, None, None]
-    x = torch.where(kind == 4, designs.trade_off(shape, size, better, generator), x)
-    return designs.available(x, design == 2, generator) if shape.ragged else (x, None)
+    drawn = design[:, None, None, None]
+    free = designs.free(shape, generator)
+    x = torch.where(drawn < ENDS["free"], free, designs.conjoint(shape, generator))
+    x = torch.where(drawn < ENDS["conjoint"], x, designs.alternatives(shape, generator))
+    x = torch.where(drawn < ENDS["alternatives"], x, designs.catalogue(shape, generator))
+    better = (weights >= 0).float()[:, None, None] * 2 - 1
+    x = torch.where(drawn < ENDS["catalogue"], x, designs.trade_off(free, size, better, generator))
+    is_labelled = (design >= ENDS["conjoint"]) & (design < ENDS["alternatives"])
+    return designs.available(x, is_labelled, generator) if shape.ragged else (x, None)
 
 
 def _label(
