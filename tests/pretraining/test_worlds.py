@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from entourage.errors import ParameterError
-from entourage.pretraining.prior import FAMILIES, Shape, draw_worlds
+from entourage.pretraining.prior import CONTEXT_FREE, EFFECTS, FAMILIES, Shape, draw_worlds
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -38,3 +38,55 @@ def test_the_same_generator_state_gives_the_same_worlds():
 def test_a_set_of_one_object_is_refused():
     with pytest.raises(ParameterError, match="2 objects"):
         Shape(1, 1, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def many():
+    return draw_worlds(Shape(1500, 12, 3, 4), generator(3))
+
+
+def test_half_of_the_worlds_have_context(many):
+    free, context = many.families[:, : len(CONTEXT_FREE)] > 0, many.families[:, len(CONTEXT_FREE) :] > 0
+    has_context = context.any(1)
+    assert abs(has_context.float().mean() - 0.5) < 0.04
+    plain = free[:, 0] & ~free[:, 1:].any(1) & ~has_context
+    assert abs(plain[~has_context].float().mean() - 0.5) < 0.06
+    assert free[~has_context].any(1).all()
+    assert set(context[has_context].sum(1).tolist()) == {1, 2, 3}
+
+
+def test_the_share_of_context_is_0_exactly_without_context(many):
+    has_context = (many.families[:, len(CONTEXT_FREE) :] > 0).any(1)
+    assert not many.share[~has_context].any()
+    assert (many.share[has_context] > 0).float().mean() > 0.95
+    assert many.share.amax() <= 1
+
+
+def test_effects_say_which_families_are_on(many):
+    for k, name in enumerate(EFFECTS):
+        assert torch.equal(many.effects[:, k], many.families[:, FAMILIES.index(name)] > 0)
+
+
+def test_the_oracle_beats_uniform_choice(many):
+    gain = many.oracle.mean(1) + torch.tensor(3.0).log()
+    assert gain.mean() > 0.1
+    assert (gain > -0.02).float().mean() > 0.8  # of twelve sets only
+    assert (gain.abs() < 0.02).float().mean() > 0.1  # nearly uniform choices are common
+
+
+def test_many_columns_and_few():
+    for columns in (1, 25):
+        worlds = draw_worlds(Shape(8, 20, 2, columns, "ranking"), generator())
+        assert worlds.values.isfinite().all()
+        assert worlds.share.isfinite().all()
+
+
+def test_labels_depend_on_values_by_the_linear_weights(many):
+    """In plainly linear worlds a conditional logit finds its way: the chosen differ from the others."""
+    plain = (many.families[:, 0] > 0) & ~(many.families[:, 1:] > 0).any(1)
+    values = many.values[plain]
+    z = (values - values.mean((1, 2), keepdim=True)) / (values.std((1, 2), keepdim=True) + 1e-6)
+    chosen = (z * many.labels[plain][..., None]).sum(2) - z.mean(2)
+    strong = (many.oracle[plain].mean(1) + torch.tensor(3.0).log()) > 0.5
+    weak = (many.oracle[plain].mean(1) + torch.tensor(3.0).log()).abs() < 0.02
+    assert chosen.mean(1)[strong].abs().amax(1).mean() > 1.5 * chosen.mean(1)[weak].abs().amax(1).mean()

@@ -44,7 +44,7 @@ def situations(x: Tensor) -> Tensor:
 
 
 def positions(x: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
-    """Number the objects of each set 0, 1, ... in random order: the position at which an object is shown."""
+    """Give the objects of each set places 0, 1, ... in random order: the position at which each is shown."""
     keys = uniform(generator, *x.shape[:3])
     if mask is not None:
         keys = keys.masked_fill(~mask, 2.0)
@@ -105,7 +105,13 @@ def zero_inflated(x: Tensor, threshold: Tensor) -> Tensor:
 
 
 def formed(x: Tensor, fixed: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Draw the form of each column; where ``fixed``, it stays as is. Returns columns, and which are 0/1: (W, 1, 1, d)."""
+    """Draw the form of each column; where ``fixed``, it stays as is.
+
+    Returns
+    -------
+    tuple of Tensor
+        The columns, and which were made 0/1: (W, 1, 1, d).
+    """
     w, d = x.shape[0], x.shape[3]
     form = uniform(generator, w, 1, 1, d).masked_fill(fixed, 0.0)
     threshold = normal(generator, w, 1, 1, d).clamp(-1.4, 1.4)

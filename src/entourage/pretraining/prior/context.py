@@ -1,7 +1,8 @@
 """Context families of utility: what an object is worth depends on the others of its set.
 
-Each is a function of standardised columns z (W, N, m, d), in which irrelevant columns are 0, or of up to four ``attributes``
-(W, N, m, 4) in which more is better, for the effects of the literature: attraction, compromise and similarity.
+Each is a function of standardised columns z (W, N, m, d), in which irrelevant columns are 0. Attraction, compromise
+and similarity, the effects of the literature, are functions of up to four ``attributes`` (W, N, m, 4) in which more is
+better.
 """
 
 import torch
@@ -27,12 +28,13 @@ HIDDEN = 16
 PAIR_HIDDEN = 6
 
 
-def relative_standing(deviations: Tensor, spread: Tensor, weights: Tensor) -> Tensor:
-    """Value where an object stands among its set: deviations from the set's mean in units of the set's spread, saturating.
+def relative_standing(deviations: Tensor, spread: Tensor, weights: Tensor, generator: Generator) -> Tensor:
+    """Value where an object stands in its set: deviations from the set's mean by the set's spread, saturating.
 
-    A shift of the whole set changes nothing.
+    A shift of the whole set changes nothing. How soon it saturates differs from world to world.
     """
-    return torch.einsum("wnmd,wd->wnm", (deviations / (spread + 0.3)).tanh(), weights)
+    steep = uniform(generator, weights.shape[0], 1, 1, 1, low=1.0, high=4.0)
+    return torch.einsum("wnmd,wd->wnm", (steep * deviations / (spread + 0.1)).tanh(), weights)
 
 
 def range_normalisation(z: Tensor, mask: Tensor | None, weights: Tensor) -> Tensor:
@@ -42,10 +44,15 @@ def range_normalisation(z: Tensor, mask: Tensor | None, weights: Tensor) -> Tens
 
 
 def reference_point(deviations: Tensor, weights: Tensor, generator: Generator) -> Tensor:
-    """Value gains and losses against the set's mean, losses 1.5 to 3 times as much (loss aversion)."""
-    aversion = uniform(generator, weights.shape[0], 1, 1, low=1.5, high=3.0)
-    value = deviations * weights[:, None, None]
-    return value.relu().sum(-1) - aversion * (-value).relu().sum(-1)
+    """Value gains and losses against the set's mean, losses 1.5 to 3 times as much (loss aversion).
+
+    Sensitivity diminishes with distance: a power of 0.4 to 1.
+    """
+    aversion = uniform(generator, weights.shape[0], 1, 1, 1, low=1.5, high=3.0)
+    power = uniform(generator, weights.shape[0], 1, 1, 1, low=0.4, high=1.0)
+    better = deviations * weights.sign()[:, None, None]
+    value = better.abs().pow(power) * torch.where(better > 0, 1.0, -aversion)
+    return torch.einsum("wnmd,wd->wnm", value, weights.abs())
 
 
 def salience(z: Tensor, spread: Tensor, weights: Tensor) -> Tensor:
@@ -76,7 +83,10 @@ def pairwise(z: Tensor, mask: Tensor | None, relevant: Tensor, generator: Genera
 
 
 def nearness(differences: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
-    """Say how near the others are, 1 for a twin, 0 for itself and padding, from differences (W, N, m, m, k); (W, N, m, m)."""
+    """Say how near the others are: 1 for a twin, 0 for the object itself and for padding; (W, N, m, m).
+
+    ``differences`` are those of attributes, (W, N, m, m, k); how far nearness reaches differs from world to world.
+    """
     reach = uniform(generator, differences.shape[0], 1, 1, 1, low=0.3, high=1.2)
     near = (-differences.square().sum(-1) / (2 * reach.square())).exp()
     return near * _others(differences[..., 0], mask)

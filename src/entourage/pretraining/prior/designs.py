@@ -1,8 +1,9 @@
 """How choice sets are composed: five designs, each a function from a shape to columns of about unit scale.
 
-A *free* design draws every object anew. A *conjoint* design has a few levels a column, or indicators of categories. In a design of
-*alternatives*, slot j is the same alternative in every set (travel modes). A *catalogue* has a fixed list of items. A
-*trade-off* design is that of the literature on context effects: a frontier of attributes, with decoys, extremes and near twins.
+A *free* design draws every object anew. A *conjoint* design has a few levels a column, or indicators of categories. In
+a design of *alternatives*, slot j is the same alternative in every set (travel modes). A *catalogue* has a fixed list of
+items. A *trade-off* design is that of the literature on context effects: a frontier of attributes, with decoys,
+extremes and near twins.
 """
 
 import torch
@@ -12,7 +13,6 @@ from entourage.pretraining.prior.draws import chance, integers, normal, uniform
 from entourage.pretraining.prior.shape import Shape
 
 __all__ = [
-    "DESIGNS",
     "alternatives",
     "available",
     "catalogue",
@@ -96,10 +96,10 @@ def frontier_size(shape: Shape, generator: Generator) -> Tensor:
 
 
 def trade_off(x: Tensor, size: Tensor, better: Tensor, generator: Generator) -> Tensor:
-    """Put the objects of a free design on a frontier of the first columns, where more of one attribute means less of the others.
+    """Put the objects of a free design on a frontier: more of one of the first columns means less of the others.
 
-    In some sets the last object is made a decoy (a copy of the first, worse in one or all attributes), a near twin of the first,
-    or an extreme. ``better`` (W, 1, 1, d) is the sign of what people want of each column.
+    In some sets the last object is made a decoy (a copy of the first, worse in one or all attributes), a near twin of
+    the first, or an extreme. ``better`` (W, 1, 1, d) is the sign of what people want of each column.
     """
     w, n, _, d = x.shape
     column = torch.arange(d, device=x.device)

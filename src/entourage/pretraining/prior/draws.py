@@ -37,7 +37,9 @@ def log_uniform(generator: Generator, *shape: int, low: float, high: float) -> T
 
 def gumbel(generator: Generator, *shape: int) -> Tensor:
     """Draw from the Gumbel distribution: the largest of u + Gumbel noise is a choice by the logit model."""
-    return -torch.empty(shape, device=generator.device).exponential_(generator=generator).clamp(min=1e-30).log()
+    return (
+        -torch.empty(shape, device=generator.device).exponential_(generator=generator).clamp(min=1e-30).log()
+    )
 
 
 def chance(generator: Generator, probability: float, *shape: int) -> Tensor:

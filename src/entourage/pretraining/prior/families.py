@@ -96,7 +96,7 @@ def context_parts(
     same = chance(generator, SAME_WEIGHTS, w, 1)
     weights = torch.where(same, weights, normal(generator, w, d) * relevant)
     return [
-        context.relative_standing(deviations, spread, weights),
+        context.relative_standing(deviations, spread, weights, generator),
         context.range_normalisation(z, mask, weights),
         context.reference_point(deviations, weights, generator),
         context.salience(z, spread, weights),
@@ -111,7 +111,10 @@ def context_parts(
 def draw_attributes(
     z: Tensor, relevant: Tensor, weights: Tensor, frontier: Tensor, generator: Generator
 ) -> Tensor:
-    """Draw the 1 to 4 columns that decoys are about, more is better, the others 0: (W, N, m, 4); those on a frontier first."""
+    """Draw the 1 to 4 columns that decoys are about, those of a frontier where there is one; (W, N, m, 4).
+
+    They are turned so that more is better by the linear part; where there are fewer than 4, the others are 0.
+    """
     w, d = relevant.shape
     order = (uniform(generator, w, d) + relevant + 2.0 * frontier).topk(min(ATTRIBUTES, d)).indices
     count = torch.where(frontier.any(1), frontier.sum(1), integers(generator, 1, ATTRIBUTES, w))
@@ -134,7 +137,8 @@ def mixed(
     mask : Tensor (W, N, m) or None
         Which objects are real.
     levels : bool
-        Whether the level of a whole set matters, as it does for subset choice: scales are then over all objects, not within sets.
+        Whether the level of a whole set matters, as it does for subset choice: standard deviations are then over all
+        objects of a world, not within sets.
 
     Returns
     -------

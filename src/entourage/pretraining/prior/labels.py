@@ -1,7 +1,7 @@
 """From utilities to labels, and the log-likelihood of labels in the true world.
 
-Utilities are (W, N, m) for one person a set, and (W, N, m, R) for R people over whom the likelihood is averaged. Padding has a
-utility of ``PADDING``.
+Utilities are (W, N, m) for one person a set, and (W, N, m, R) for R people over whom the likelihood is averaged.
+Padding has a utility of ``PADDING``.
 """
 
 import math
@@ -50,7 +50,9 @@ def draw_ranking(u: Tensor, lapse: Tensor, size: Tensor, generator: Generator) -
         Ranks (0 is best; NaN: not ranked; padding 0), and the places 0, 1, ... without ties, m and above: not ranked.
     """
     w, _, m = u.shape
-    place = (_lapsing(u, lapse, generator) + gumbel(generator, *u.shape)).argsort(-1, descending=True).argsort(-1)
+    place = (
+        (_lapsing(u, lapse, generator) + gumbel(generator, *u.shape)).argsort(-1, descending=True).argsort(-1)
+    )
     levels = integers(generator, 2, m - 1, w, 1, 1)
     tied = chance(generator, TIES, w, 1, 1)
     coarse = (place * levels).div(size[..., None], rounding_mode="floor")

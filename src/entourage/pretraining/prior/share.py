@@ -30,7 +30,7 @@ def context_proper(z: Tensor, context: Tensor, mask: Tensor | None, generator: G
 
 
 def expected_gain(u: Tensor, v: Tensor, size: Tensor) -> Tensor:
-    """Expected log-likelihood of v where choices follow u, less that of uniform choice, averaged over sets; (W,)."""
+    """Return the expected log-likelihood of v where choices follow u, less that of uniform choice; (W,)."""
     return ((u.softmax(-1) * v.log_softmax(-1)).sum(-1) + size.log()).mean(1)
 
 

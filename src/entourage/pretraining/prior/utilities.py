@@ -16,7 +16,10 @@ DEPTH = 3
 
 
 def linear_weights(relevant: Tensor, generator: Generator) -> Tensor:
-    """Draw the weight of each column, 0 if irrelevant: normal, or in half of the worlds heavy-tailed (few matter); (W, d)."""
+    """Draw the weight of each column, 0 if irrelevant; (W, d).
+
+    Weights are normal, in half of the worlds with heavy tails, so that few columns matter.
+    """
     w, d = relevant.shape
     tails = (1.5 * normal(generator, w, d) * chance(generator, 0.5, w, 1)).exp()
     return normal(generator, w, d) * tails * relevant
@@ -43,7 +46,8 @@ def curves(z: Tensor, weights: Tensor, generator: Generator) -> Tensor:
 def interactions(z: Tensor, relevant: Tensor, switches: Tensor, generator: Generator) -> Tensor:
     """Add up products of two columns, four pairs a world.
 
-    The first of a pair is above all a situation or an indicator (``switches``, (W, d)), which changes what the other is worth.
+    The first of a pair is above all a situation or an indicator (``switches``, (W, d)), which changes what the other
+    is worth.
     """
     w = z.shape[0]
     ignore = (~relevant) * -30.0

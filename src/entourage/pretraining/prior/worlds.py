@@ -48,7 +48,8 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
     weights = utilities.linear_weights(relevant, generator)
 
     x, mask = _compose(shape, design, size, weights, generator)
-    kept = ((design >= ENDS["free"]) & (design < ENDS["alternatives"]))[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape)
+    keeps = (design >= ENDS["free"]) & (design < ENDS["alternatives"])
+    kept = keeps[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape)
     kept = (kept | frontier)[:, None, None]  # (W, 1, 1, d)
     x, situation, position = columns.placed(x, mask, kept | (column == 0), generator)
     x, indicator = columns.formed(x, kept | position, generator)
