@@ -35,6 +35,19 @@ def test_the_same_generator_state_gives_the_same_worlds():
     assert all(torch.equal(getattr(one, name), getattr(two, name)) for name in vars(one))
 
 
+def test_what_is_true_of_a_world_does_not_depend_on_how_many_sets_are_shown():
+    few, more = (draw_worlds(Shape(4, sets, 3, 4, ragged=True), generator(7)) for sets in (8, 30))
+    assert torch.equal(few.share, more.share)
+    assert torch.equal(few.values, more.values[:, :8])
+    assert torch.equal(few.labels, more.labels[:, :8])
+
+
+def test_worlds_are_drawn_in_full_precision_under_autocast():
+    with torch.autocast("cpu", torch.bfloat16):
+        low = draw_worlds(Shape(4, 8, 3, 4), generator(7))
+    assert torch.equal(low.oracle, draw_worlds(Shape(4, 8, 3, 4), generator(7)).oracle)
+
+
 def test_a_set_of_one_object_is_refused():
     with pytest.raises(ParameterError, match="2 objects"):
         Shape(1, 1, 1, 1)
@@ -42,15 +55,15 @@ def test_a_set_of_one_object_is_refused():
 
 @pytest.fixture(scope="module")
 def many():
-    return draw_worlds(Shape(1500, 12, 3, 4), generator(3))
+    return draw_worlds(Shape(700, 12, 3, 4), generator(3))
 
 
 def test_half_of_the_worlds_have_context(many):
     free, context = many.families[:, : len(CONTEXT_FREE)] > 0, many.families[:, len(CONTEXT_FREE) :] > 0
     has_context = context.any(1)
-    assert abs(has_context.float().mean() - 0.5) < 0.04
+    assert abs(has_context.float().mean() - 0.5) < 0.05
     plain = free[:, 0] & ~free[:, 1:].any(1) & ~has_context
-    assert abs(plain[~has_context].float().mean() - 0.5) < 0.06
+    assert abs(plain[~has_context].float().mean() - 0.5) < 0.08
     assert free[~has_context].any(1).all()
     assert set(context[has_context].sum(1).tolist()) == {1, 2, 3}
 

@@ -38,9 +38,9 @@ FORMS = {
 }
 
 
-def situations(x: Tensor) -> Tensor:
-    """Give all objects of a set the first one's value: a property of the situation, such as an income."""
-    return x[:, :, :1].expand_as(x)
+def situations(x: Tensor, generator: Generator) -> Tensor:
+    """Give all objects of a set the same value: a property of the situation, such as an income."""
+    return normal(generator, x.shape[0], x.shape[1], 1, x.shape[3])
 
 
 def positions(x: Tensor, mask: Tensor | None, generator: Generator) -> Tensor:
@@ -74,7 +74,7 @@ def placed(
         (place >= situation) & (place < position),
     )
     x = torch.where(place >= position, near_copies(x, generator), x)
-    x = torch.where(is_situation, situations(x), x)
+    x = torch.where(is_situation, situations(x, generator), x)
     return torch.where(is_position, positions(x, mask, generator), x), is_situation, is_position
 
 

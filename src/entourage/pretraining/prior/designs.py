@@ -1,8 +1,8 @@
 """How choice sets are composed: five designs, each a function from a shape to columns of about unit scale.
 
 A *free* design draws every object anew. A *conjoint* design has a few levels a column, or indicators of categories. In
-a design of *alternatives*, slot j is the same alternative in every set (travel modes). A *catalogue* has a fixed list of
-items. A *trade-off* design is that of the literature on context effects: a frontier of attributes, with decoys,
+a design of *alternatives*, slot j is the same alternative in every set (travel modes). A *catalogue* has a fixed list
+of items. A *trade-off* design is that of the literature on context effects: a frontier of attributes, with decoys,
 extremes and near twins.
 """
 

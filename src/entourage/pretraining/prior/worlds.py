@@ -1,5 +1,6 @@
 """Draw worlds: designs, looks, utilities, people, labels, and what is true of them."""
 
+from dataclasses import replace
 from itertools import accumulate
 
 import torch
@@ -22,15 +23,15 @@ __all__ = ["DESIGN_SHARES", "draw_worlds"]
 DESIGN_SHARES = {"free": 0.35, "conjoint": 0.2, "alternatives": 0.15, "catalogue": 0.15, "trade-off": 0.15}
 ENDS = dict(zip(DESIGN_SHARES, accumulate(DESIGN_SHARES.values()), strict=True))
 TRADE_OFF_FOR_EFFECTS = 0.5  # of worlds with attraction, compromise or similarity
-KEPT_LOOKS = 0.8  # of columns in conjoint and alternatives designs
+KEPT_LOOKS = 0.8  # of columns of objects in conjoint and alternatives designs
+LEAST_SETS = 160  # a world has at least so many, whether asked for or not: scales and share are properties of the world
 ALL_RELEVANT = 0.3  # of worlds; in the others a share U(0.2, 1) of columns is
 
 
-@torch.no_grad()
 def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
     """Draw simulated data sets with labels, and what is true of them.
 
-    All randomness is from the generator, on its device; the host is never waited for.
+    All randomness is from the generator, on its device, in float32; the host is never waited for.
 
     Examples
     --------
@@ -38,6 +39,22 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
     >>> worlds.values.shape, worlds.labels.sum(-1).unique().tolist()
     (torch.Size([2, 8, 3, 4]), [1.0])
     """
+    with torch.no_grad(), torch.autocast(generator.device.type, enabled=False):
+        worlds = _draw(replace(shape, sets=max(shape.sets, LEAST_SETS)), generator)
+    return worlds if shape.sets >= LEAST_SETS else _first_sets(worlds, shape.sets)
+
+
+def _first_sets(worlds: Worlds, n: int) -> Worlds:
+    return replace(
+        worlds,
+        values=worlds.values[:, :n].contiguous(),
+        mask=None if worlds.mask is None else worlds.mask[:, :n].contiguous(),
+        labels=worlds.labels[:, :n].contiguous(),
+        oracle=worlds.oracle[:, :n].contiguous(),
+    )
+
+
+def _draw(shape: Shape, generator: Generator) -> Worlds:
     families = draw_families(shape.worlds, generator)
     effects = families[:, -len(EFFECTS) :] > 0
     design = _draw_designs(shape, effects.any(1), generator)
@@ -49,10 +66,10 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
 
     x, mask = _compose(shape, design, size, weights, generator)
     keeps = (design >= ENDS["free"]) & (design < ENDS["alternatives"])
-    kept = keeps[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape)
-    kept = (kept | frontier)[:, None, None]  # (W, 1, 1, d)
-    x, situation, position = columns.placed(x, mask, kept | (column == 0), generator)
-    x, indicator = columns.formed(x, kept | position, generator)
+    kept = (keeps[:, None] & chance(generator, KEPT_LOOKS, *relevant.shape) | frontier)[:, None, None]
+    x, situation, position = columns.placed(x, mask, (frontier | (column == 0))[:, None, None], generator)
+    kept = kept & ~situation | position  # (W, 1, 1, d)
+    x, indicator = columns.formed(x, kept, generator)
     z = columns.standardised(x, mask) * relevant[:, None, None]
 
     switches = (situation | indicator)[:, 0, 0]
@@ -75,7 +92,7 @@ def draw_worlds(shape: Shape, generator: Generator) -> Worlds:
 
     residual = share.context_proper(z, parts[..., 1], mask, generator)
     residual = residual * (families[:, -len(CONTEXT) :] > 0).any(1)[:, None, None]
-    values = columns.in_units(x, kept | position | indicator, generator)
+    values = columns.in_units(x, kept | indicator, generator)
     values = take_columns(values, uniform(generator, *relevant.shape).argsort(1))
     return Worlds(
         values=values if mask is None else values * mask[..., None],
