@@ -28,11 +28,13 @@ ITEMS = 60  # most items of a catalogue
 def free(shape: Shape, generator: Generator) -> Tensor:
     """Draw objects anew: a part of their own, and a share U(0, 1) of each column's variance that the set has in common.
 
-    In half of the worlds the columns are correlated at random.
+    Some sets are wider than others. In half of the worlds the columns are correlated at random.
     """
     w, n, m, d = shape.worlds, shape.sets, shape.objects, shape.columns
     share = uniform(generator, w, 1, 1, d)
-    x = normal(generator, w, n, m, d) * (1 - share).sqrt() + normal(generator, w, n, 1, d) * share.sqrt()
+    width = (normal(generator, w, n, 1, d) * uniform(generator, w, 1, 1, 1, high=0.8)).exp()
+    own = normal(generator, w, n, m, d) * width
+    x = own * (1 - share).sqrt() + normal(generator, w, n, 1, d) * share.sqrt()
     mixing = normal(generator, w, d, d) * (0.8 / d**0.5) * chance(generator, 0.5, w, 1, 1)
     return x + torch.einsum("wnmd,wde->wnme", x, mixing)
 

@@ -53,7 +53,8 @@ CONTEXT_RATIO = (
 UTILITY_SCALE = (0.08, 8.0)  # within-set standard deviation of utilities, log-uniform
 SAME_WEIGHTS = 0.5  # of worlds: context families weigh columns as the linear part does
 ATTRIBUTES = 4  # most columns that attraction, compromise and similarity are about
-RARE = 0.3  # a part with a smaller standard deviation (few decoys) is not scaled up beyond this
+RARE = 0.3  # standard deviation below which a part is not scaled up further: few decoys stay few, not enormous
+RARE_FAMILY = 0.15  # likewise of a family
 
 
 def draw_families(worlds: int, generator: Generator) -> Tensor:
@@ -111,13 +112,13 @@ def context_parts(
 def draw_attributes(
     z: Tensor, relevant: Tensor, weights: Tensor, frontier: Tensor, generator: Generator
 ) -> Tensor:
-    """Draw the 1 to 4 columns that decoys are about, those of a frontier where there is one; (W, N, m, 4).
+    """Draw the 2 to 4 columns that decoys are about, those of a frontier where there is one; (W, N, m, 4).
 
     They are turned so that more is better by the linear part; where there are fewer than 4, the others are 0.
     """
     w, d = relevant.shape
     order = (uniform(generator, w, d) + relevant + 2.0 * frontier).topk(min(ATTRIBUTES, d)).indices
-    count = torch.where(frontier.any(1), frontier.sum(1), integers(generator, 1, ATTRIBUTES, w))
+    count = torch.where(frontier.any(1), frontier.sum(1), integers(generator, 2, ATTRIBUTES, w))
     used = torch.arange(order.shape[1], device=z.device) < count[:, None]
     sign = (weights.sign() * relevant).gather(1, order) * used
     return take_columns(z, order) * sign[:, None, None]
@@ -147,7 +148,7 @@ def mixed(
     """
     w = families.shape[0]
     centred = _within_world(parts, mask) if levels else within(parts, mask)
-    weights = families * (set_variance(centred, mask) + 1e-4).rsqrt()
+    weights = families * (set_variance(centred, mask) + RARE_FAMILY**2).rsqrt()
     is_context = torch.arange(len(FAMILIES), device=families.device) >= len(CONTEXT_FREE)
     split = torch.stack([weights * ~is_context, weights * is_context], -1)  # (W, F, 2)
     both = centred @ split[:, None]  # (W, N, m, 2)
