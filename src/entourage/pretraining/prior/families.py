@@ -53,7 +53,9 @@ CONTEXT_RATIO = (
 UTILITY_SCALE = (0.08, 8.0)  # within-set standard deviation of utilities, log-uniform
 SAME_WEIGHTS = 0.5  # of worlds: context families weigh columns as the linear part does
 ATTRIBUTES = 4  # most columns that attraction, compromise and similarity are about
-RARE = 0.3  # standard deviation below which a part is not scaled up further: few decoys stay few, not enormous
+RARE = (
+    0.3  # standard deviation below which a part is not scaled up further: few decoys stay few, not enormous
+)
 RARE_FAMILY = 0.15  # likewise of a family
 
 
