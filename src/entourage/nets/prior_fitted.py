@@ -17,7 +17,19 @@ __all__ = ["EFFECTS", "SHARES", "TASK_KINDS", "Memory", "PriorFittedNet", "Seen"
 
 TASK_KINDS = ("choice", "ranking", "subset")
 EFFECTS = ("attraction", "compromise", "similarity")
-SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.0)  # borders of the bins of the context's share
+SHARES = (
+    0.0,
+    0.02,
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.55,
+    0.75,
+    1.0,
+)  # borders of the bins of the context's share
 VIEWS, LABEL_VIEWS, COLUMN_FACTS, TABLE_FACTS, BASES = 5, 4, 10, 17, 7  # widths of the inputs
 FEW = 12  # objects of a set up to which attention within it is written as sums of products, on a GPU
 
@@ -114,7 +126,9 @@ class _Norm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
-            return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+            return F.layer_norm(
+                x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps
+            )
 
 
 def _mlp(width: int, ratio: int) -> nn.Sequential:
@@ -186,7 +200,9 @@ class _Block(nn.Module):
             bias = bias.expand(-1, -1, self.heads, x.shape[2], -1)
         return x + self.within_out(_attend(q, k, v, self.heads, bias))
 
-    def labelled(self, x: Tensor, normed: Tensor, state: Tensor, bias: Tensor | None, count: Tensor) -> Tensor:
+    def labelled(
+        self, x: Tensor, normed: Tensor, state: Tensor, bias: Tensor | None, count: Tensor
+    ) -> Tensor:
         """Let objects (W, n, m, width) look at the labelled ones (W, objects, width)."""
         q = self.ask(normed).flatten(1, 2)
         k, v = self.answer(state).chunk(2, -1)
@@ -317,7 +333,9 @@ class PriorFittedNet(nn.Module):
         """Return the first states of the objects (W, n, m, width)."""
         worlds, n, m = seen.base.shape[:3]
         values, sums = self.pool_values(cells).chunk(2, -1)  # (W, d, objects, width)
-        weight = pooling.to(values.dtype).transpose(1, 2).repeat_interleave(values.shape[-1] // self.heads, -1)
+        weight = (
+            pooling.to(values.dtype).transpose(1, 2).repeat_interleave(values.shape[-1] // self.heads, -1)
+        )
         mixed = (values * weight.unsqueeze(2)).sum(1) + sums.mean(1) * cells.shape[1] ** 0.5
         base = seen.base.clamp(-30, 30)
         objects = mixed.unflatten(1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from entourage.data.sets import Sets
 from entourage.errors import DataError
-from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, Seen, Verdict, label_views
-from entourage.pretrained.inputs import Knowledge, Scales, learn
-from entourage.pretrained.ridge import RidgeFit
+from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
+from entourage.pretrained.inputs import Knowledge, learn
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
 from entourage.pretrained.weights import pretrained_net
 from entourage.tasks import Choice, SubsetChoice, Task
@@ -88,10 +87,14 @@ class Reading:
             sets, weights = sets[weights > 0], weights[weights > 0]
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
         kind = _kind_of(task)
-        standardise = Standardizer.fit(lambda: iter([sets.objects]), sets.situation, weights=weights, sizes=sets.sizes)
+        standardise = Standardizer.fit(
+            lambda: iter([sets.objects]), sets.situation, weights=weights, sizes=sets.sizes
+        )
         where = find_device(device)
         net = pretrained_net()
-        blank = cls(kind, task.outside, standardise, [], len(sets), (sets.n_features, sets.n_situation_features))
+        blank = cls(
+            kind, task.outside, standardise, [], len(sets), (sets.n_features, sets.n_situation_features)
+        )
         own: PriorFittedNet | None = None
         if fine_tune:
             raise NotImplementedError

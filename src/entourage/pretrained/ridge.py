@@ -106,7 +106,9 @@ def fit_ridge(
         beta = beta + step * (LARGEST_STEP / reach).clamp_max(1.0).unsqueeze(-1)
     utilities = (flat @ beta.unsqueeze(-1)).reshape(worlds, k, n, m)
     residual, curvature = _derivatives(comparisons, utilities)
-    covariance = _solve(_hessian(features, curvature) + ridge, torch.eye(d).to(features).expand(worlds, k, d, d))
+    covariance = _solve(
+        _hessian(features, curvature) + ridge, torch.eye(d).to(features).expand(worlds, k, d, d)
+    )
     return RidgeFit(beta, covariance), leave_one_out(features, utilities, residual, curvature, covariance)
 
 

@@ -39,9 +39,13 @@ class InstantVerdict:
         low, high = self.interval
         effects = ", ".join(f"{name} {p:.2f}" for name, p in self.effects.items())
         return (
-            f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {self.share:.0%} "
-            f"(90 %: {low:.0%} to {high:.0%}); {effects}"
-        ).replace("%", " %").replace("  %", " %")
+            (
+                f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {self.share:.0%} "
+                f"(90 %: {low:.0%} to {high:.0%}); {effects}"
+            )
+            .replace("%", " %")
+            .replace("  %", " %")
+        )
 
 
 def verdict_of(verdicts: Sequence[Verdict]) -> InstantVerdict:

@@ -22,7 +22,9 @@ FILE = Path(__file__).with_name("weights.safetensors")
 CHECKSUM = Path(__file__).with_name("weights.sha256")
 
 
-def write_weights(path: Path, settings: dict[str, int], weights: dict[str, Tensor], dtype: torch.dtype) -> None:
+def write_weights(
+    path: Path, settings: dict[str, int], weights: dict[str, Tensor], dtype: torch.dtype
+) -> None:
     """Write weights with the settings of their net."""
     content = tensors_to_bytes(
         {name: value.to(dtype).contiguous() for name, value in weights.items()},

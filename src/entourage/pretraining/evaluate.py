@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from entourage.nets.prior_fitted import EFFECTS, SHARES, PriorFittedNet
-from entourage.pretraining.loop import read_worlds
+from entourage.pretraining.loop import Lesson
 from entourage.pretraining.prior import FAMILIES, Shape, draw_worlds
 
 __all__ = ["evaluate"]
@@ -18,7 +18,9 @@ AT_ONCE = 40_000  # objects
 
 
 @torch.no_grad()
-def evaluate(net: PriorFittedNet, worlds: int, device: torch.device, seed: int = 12_345) -> Iterator[dict[str, Any]]:
+def evaluate(
+    net: PriorFittedNet, worlds: int, device: torch.device, seed: int = 12_345
+) -> Iterator[dict[str, Any]]:
     """Yield rows: the gain over a uniform choice of the net and of the oracle, per set, and their ratio."""
     net = net.to(device).eval()
     for labelled in LABELLED:
@@ -29,17 +31,24 @@ def evaluate(net: PriorFittedNet, worlds: int, device: torch.device, seed: int =
             effects: list[Tensor] = []
             for _ in range(-(-worlds // each)):
                 drawn = draw_worlds(Shape(each, labelled + QUERIES, m, d), generator)
+                lesson = Lesson.of(drawn, "choice", labelled)
                 with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                    reading = read_worlds(net, drawn, "choice", labelled)
+                    reading = lesson.read_by(net)
                 mine.append(reading.gains("choice").mean(1))
-                best.append((drawn.oracle[:, labelled:] + reading.stakes("choice")).mean(1))
+                best.append((lesson.oracle + reading.stakes("choice")).mean(1))
                 share.append(drawn.share)
                 families.append(drawn.families)
                 none.append(reading.memory.verdict.share.softmax(-1)[:, 0])
-                effects.append(torch.stack([drawn.effects.float(), reading.memory.verdict.effects.sigmoid()], -1))
+                effects.append(
+                    torch.stack([drawn.effects.float(), reading.memory.verdict.effects.sigmoid()], -1)
+                )
             gain, ideal, part, kinds = (torch.cat(x).float().cpu() for x in (mine, best, share, families))
             p_none, found = torch.cat(none).cpu(), torch.cat(effects).cpu()
-            groups = {"all": torch.ones_like(part, dtype=torch.bool), "no context": part == 0, "context": part > 0}
+            groups = {
+                "all": torch.ones_like(part, dtype=torch.bool),
+                "no context": part == 0,
+                "context": part > 0,
+            }
             for i, name in enumerate(FAMILIES):
                 groups[f"only {name}"] = (kinds[:, i] > 0) & ((kinds > 0).sum(1) == 1)
                 groups[f"with {name}"] = kinds[:, i] > 0

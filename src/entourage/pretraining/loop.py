@@ -8,7 +8,7 @@ from, with a fresh optimiser and a short warm-up.
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from entourage.nets.prior_fitted import SHARES, TASK_KINDS, Memory, PriorFittedNet, label_views
+from entourage.nets.prior_fitted import SHARES, TASK_KINDS, Memory, PriorFittedNet, Seen, label_views
 from entourage.pretrained.inputs import learn
 from entourage.pretrained.ridge import Comparisons
 from entourage.pretraining.prior import Shape, Worlds, draw_worlds
 
-__all__ = ["Plan", "Reading", "pretrain", "read_worlds"]
+__all__ = ["Lesson", "Plan", "Reading", "append_line", "pretrain"]
 
 SIZES = {2: 0.12, 3: 0.24, 4: 0.16, 5: 0.16, 6: 0.12, 8: 0.08, 12: 0.07, 20: 0.05}  # objects of a set
 LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.07, 1024: 0.02}
 COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
 TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
+AT_ONCE = 2  # steps whose worlds are drawn together
 TELL = 250  # steps between two lines
 CLIP = 1.0  # the largest norm of a gradient
 SHARE_WEIGHT, EFFECT_WEIGHT = 0.1, 0.05  # of the verdict in the loss
@@ -89,26 +90,69 @@ class Reading:
         return (made.chosen * made.among.sum(-1).clamp_min(1).log()).sum(-1)
 
 
-def read_worlds(net: PriorFittedNet, worlds: Worlds, task: str, labelled: int) -> Reading:
-    """Let a net read the first sets of each world, and score the rest."""
-    ranks = worlds.labels if task == "ranking" else 1 - worlds.labels
-    known = ranks[:, :labelled]
-    first, rest = (None, None) if worlds.mask is None else worlds.mask.tensor_split([labelled], 1)
-    with torch.no_grad(), torch.autocast(worlds.values.device.type, enabled=False):
+@dataclass(frozen=True)
+class Lesson:
+    """Worlds as a net sees them, and what is known of those sets that it must score."""
+
+    task: str
+    seen: Seen
+    labels: Tensor
+    columns: Tensor
+    table: Tensor
+    ranks: Tensor
+    mask: Tensor | None
+    share: Tensor
+    effects: Tensor
+    oracle: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, worlds: Worlds, task: str, labelled: int) -> "Lesson":
+        """Label the first sets of each world."""
+        ranks = worlds.labels if task == "ranking" else 1 - worlds.labels
+        known = ranks[:, :labelled]
+        first, rest = (None, None) if worlds.mask is None else worlds.mask.tensor_split([labelled], 1)
         knowledge, seen = learn(worlds.values, known, worlds.mask)
-        labels = label_views(known, first)
-    memory, utilities = net.read(seen, labels, knowledge.columns, knowledge.table, TASK_KINDS.index(task))
-    return Reading(memory, utilities, ranks[:, labelled:], rest)
+        return cls(
+            task,
+            seen,
+            label_views(known, first),
+            knowledge.columns,
+            knowledge.table,
+            ranks[:, labelled:],
+            rest,
+            worlds.share,
+            worlds.effects,
+            worlds.oracle[:, labelled:],
+        )
+
+    def parts(self, count: int) -> Iterator["Lesson"]:
+        """Cut it into so many lessons, by worlds."""
+        each = -(-len(self.share) // count)
+        for start in range(0, len(self.share), each):
+            some = slice(start, start + each)
+
+            def cut(value: Any, some: slice = some) -> Any:
+                if value is None or isinstance(value, str):
+                    return value
+                return Seen(*(cut(t) for t in value)) if isinstance(value, Seen) else value[some]
+
+            yield Lesson(*(cut(getattr(self, field.name)) for field in fields(self)))
+
+    def read_by(self, net: PriorFittedNet) -> Reading:
+        """Let a net read the labelled sets, and score the others."""
+        task = TASK_KINDS.index(self.task)
+        memory, utilities = net.read(self.seen, self.labels, self.columns, self.table, task)
+        return Reading(memory, utilities, self.ranks, self.mask)
 
 
-def loss_of(reading: Reading, worlds: Worlds, task: str) -> Tensor:
+def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
     """Return the loss: of the scored sets, relative to a uniform choice, and of the verdict."""
-    stakes = reading.stakes(task)
-    main = 1 - reading.gains(task).sum() / stakes.sum().clamp_min(1e-6)
-    borders = torch.tensor(SHARES[1:-1], device=worlds.share.device)
-    bins = torch.where(worlds.share > 0, torch.bucketize(worlds.share, borders) + 1, 0)
+    main = 1 - reading.gains(lesson.task).sum() / reading.stakes(lesson.task).sum().clamp_min(1e-6)
+    borders = torch.tensor(SHARES[1:-1], device=lesson.share.device)
+    bins = torch.where(lesson.share > 0, torch.bucketize(lesson.share, borders) + 1, 0)
     share = F.cross_entropy(reading.memory.verdict.share, bins)
-    effects = F.binary_cross_entropy_with_logits(reading.memory.verdict.effects, worlds.effects.float())
+    effects = F.binary_cross_entropy_with_logits(reading.memory.verdict.effects, lesson.effects.float())
     return main + SHARE_WEIGHT * share + EFFECT_WEIGHT * effects
 
 
@@ -142,15 +186,19 @@ def pretrain(
     optimizers = list(_optimizers(net, plan))
     average = [p.detach().clone() for p in net.parameters()]
     started, step, kept = time.perf_counter(), 0, []
+    lessons: list[Lesson] = []
     while (spent := time.perf_counter() - started) < plan.seconds:
         rate = plan.learning_rate * min(1.0, (step + 1) / plan.warmup)
         if plan.decay > 0:
             rate *= min(1.0, max(0.0, (1 - spent / plan.seconds) / plan.decay))
-        shape, labelled = draw_shape(plan, random)
-        worlds = draw_worlds(shape, generator)
+        if not lessons:
+            shape, labelled = draw_shape(plan, random)
+            worlds = draw_worlds(replace(shape, worlds=AT_ONCE * shape.worlds), generator)
+            lessons = list(Lesson.of(worlds, shape.task, labelled).parts(AT_ONCE))
+        lesson = lessons.pop()
         with torch.autocast(device.type, torch.bfloat16):
-            reading = read_worlds(net, worlds, shape.task, labelled)
-        loss = loss_of(reading, worlds, shape.task)
+            reading = lesson.read_by(net)
+        loss = loss_of(reading, lesson)
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -167,7 +215,7 @@ def pretrain(
         step += 1
         decay = min(plan.average, step / (step + 10))
         torch._foreach_lerp_(average, [p.detach() for p in net.parameters()], 1 - decay)
-        kept.append(_row(reading, worlds, shape, labelled, loss))
+        kept.append(_row(reading, lesson, loss))
         if step % TELL == 0 or time.perf_counter() - started >= plan.seconds:
             tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
             kept = []
@@ -177,24 +225,34 @@ def pretrain(
 
 def _optimizers(net: nn.Module, plan: Plan) -> Iterator[torch.optim.Optimizer]:
     named = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
-    inner = [p for name, p in named if p.ndim == 2 and ("blocks" in name or "rounds" in name) and "points" not in name]
+    inner = [
+        p
+        for name, p in named
+        if p.ndim == 2 and ("blocks" in name or "rounds" in name) and "points" not in name
+    ]
     others = [p for _, p in named if not any(p is q for q in inner)]
     if plan.muon:
-        yield torch.optim.Muon(inner, lr=plan.learning_rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw")
-        yield torch.optim.AdamW(others, lr=plan.learning_rate, weight_decay=0.0, betas=(0.9, 0.98), fused=True)
+        yield torch.optim.Muon(
+            inner, lr=plan.learning_rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"
+        )
+        yield torch.optim.AdamW(
+            others, lr=plan.learning_rate, weight_decay=0.0, betas=(0.9, 0.98), fused=True
+        )
     else:
-        yield torch.optim.AdamW(inner + others, lr=plan.learning_rate, weight_decay=0.02, betas=(0.9, 0.98), fused=True)
+        yield torch.optim.AdamW(
+            inner + others, lr=plan.learning_rate, weight_decay=0.02, betas=(0.9, 0.98), fused=True
+        )
 
 
-def _row(reading: Reading, worlds: Worlds, shape: Shape, labelled: int, loss: Tensor) -> tuple[Any, Tensor]:
+@torch.no_grad()
+def _row(reading: Reading, lesson: Lesson, loss: Tensor) -> tuple[Any, Tensor]:
     """Return what is kept of a step, without waiting for the device."""
-    with torch.no_grad():
-        gain, stakes = reading.gains(shape.task).sum(), reading.stakes(shape.task)
-        oracle = worlds.oracle[:, labelled:] + stakes
-        known = ~oracle.isnan()
-        ideal = torch.where(known, oracle, 0).sum()
-        mine = torch.where(known, reading.gains(shape.task), 0).sum()
-    return (shape.task, labelled, shape.objects), torch.stack([loss.detach(), gain / stakes.sum(), mine, ideal])
+    gains, stakes = reading.gains(lesson.task), reading.stakes(lesson.task)
+    oracle = lesson.oracle + stakes
+    known = ~oracle.isnan()
+    ideal, mine = (torch.where(known, value, 0).sum() for value in (oracle, gains))
+    key = (lesson.task, lesson.labels.shape[1], lesson.labels.shape[2])
+    return key, torch.stack([loss.detach(), gains.sum() / stakes.sum(), mine, ideal])
 
 
 def _summary(kept: list[tuple[Any, Tensor]]) -> dict[str, Any]:
