@@ -112,7 +112,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = N
 
 
 def _attend_few(q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None) -> Tensor:
-    """The same among few objects, as sums of products: on a GPU, kernels of attention are made for many."""
+    """Do the same among few objects, as sums of products: on a GPU, kernels of attention are made for many."""
     q, k, v = (t.unflatten(-1, (heads, -1)) for t in (q, k, v))
     logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1).float() * q.shape[-1] ** -0.5
     if mask is not None:
@@ -331,7 +331,7 @@ class PriorFittedNet(nn.Module):
 
     def _objects(self, cells: Tensor, pooling: Tensor, facts: Tensor, seen: Seen, task: int) -> Tensor:
         """Return the first states of the objects (W, n, m, width)."""
-        worlds, n, m = seen.base.shape[:3]
+        n, m = seen.base.shape[1:3]
         values, sums = self.pool_values(cells).chunk(2, -1)  # (W, d, objects, width)
         weight = (
             pooling.to(values.dtype).transpose(1, 2).repeat_interleave(values.shape[-1] // self.heads, -1)

@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-"""How the pretrained net was made."""
-=======
 """How the pretrained net was made: the simulated worlds it learnt from and its training."""
 
 from entourage.pretraining.prior import Shape, Worlds, draw_worlds
 
 __all__ = ["Shape", "Worlds", "draw_worlds"]
->>>>>>> 9422371219b60980039bed092bb861f03b38e487
