@@ -235,7 +235,7 @@ class PriorFittedNet(nn.Module):
         self.cell_task, self.object_task = nn.Embedding(3, cell_width), nn.Embedding(3, width)
         self.rounds = nn.ModuleList(_Round(cell_width, 16, 4) for _ in range(2))
         self.pool_scores = nn.Sequential(_Norm(cell_width), nn.Linear(cell_width, heads))
-        self.pool_values = nn.Sequential(_Norm(cell_width), nn.Linear(cell_width, 2 * width))
+        self.pool_norm, self.pool_values = _Norm(cell_width), nn.Linear((heads + 1) * cell_width, width)
         self.base = nn.Linear(2 * BASES, width)
         self.set_size = nn.Linear(1, width)
         self.table = nn.Sequential(nn.Linear(TABLE_FACTS, width), nn.GELU(), nn.Linear(width, width))
@@ -332,11 +332,13 @@ class PriorFittedNet(nn.Module):
     def _objects(self, cells: Tensor, pooling: Tensor, facts: Tensor, seen: Seen, task: int) -> Tensor:
         """Return the first states of the objects (W, n, m, width)."""
         n, m = seen.base.shape[1:3]
-        values, sums = self.pool_values(cells).chunk(2, -1)  # (W, d, objects, width)
-        weight = (
-            pooling.to(values.dtype).transpose(1, 2).repeat_interleave(values.shape[-1] // self.heads, -1)
-        )
-        mixed = (values * weight.unsqueeze(2)).sum(1) + sums.mean(1) * cells.shape[1] ** 0.5
+        cells = self.pool_norm(cells)
+        even = pooling.new_full((len(cells), 1, cells.shape[1]), cells.shape[1] ** -0.5)
+        weight = torch.cat([pooling, even], 1).to(cells.dtype)  # (W, heads + 1, d)
+        mixed = (weight @ cells.flatten(2)).unflatten(
+            2, cells.shape[2:]
+        )  # (W, heads + 1, objects, cell width)
+        mixed = self.pool_values(mixed.transpose(1, 2).flatten(2))
         base = seen.base.clamp(-30, 30)
         objects = mixed.unflatten(1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
         if seen.mask is None:

@@ -34,8 +34,8 @@ def evaluate(
                 lesson = Lesson.of(drawn, "choice", labelled)
                 with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                     reading = lesson.read_by(net)
-                mine.append(reading.gains("choice").mean(1))
-                best.append((lesson.oracle + reading.stakes("choice")).mean(1))
+                mine.append(reading.gains().mean(1))
+                best.append(lesson.ideal().mean(1))
                 share.append(drawn.share)
                 families.append(drawn.families)
                 none.append(reading.memory.verdict.share.softmax(-1)[:, 0])

@@ -29,7 +29,7 @@ LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.
 COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
 TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
-AT_ONCE = 2  # steps whose worlds are drawn together
+AT_ONCE = 4  # steps whose worlds are drawn together
 TELL = 250  # steps between two lines
 CLIP = 1.0  # the largest norm of a gradient
 SHARE_WEIGHT, EFFECT_WEIGHT = 0.1, 0.05  # of the verdict in the loss
@@ -54,7 +54,7 @@ class Plan:
     seconds: float
     objects: int = 48_000
     cells: int = 400_000
-    queries: int = 48
+    queries: int = 64
     learning_rate: float = 6e-4
     warmup: int = 300
     decay: float = 0.0
@@ -69,25 +69,21 @@ class Reading:
 
     memory: Memory
     utilities: Tensor  # (W, queries, m)
-    ranks: Tensor
-    mask: Tensor | None
+    lesson: "Lesson"
 
-    def gains(self, task: str) -> Tensor:
-        """Return the log-likelihood of each scored set, less that of a uniform choice (W, queries)."""
-        if task == "subset":
-            chosen = (self.ranks == 0).to(self.utilities.dtype)
-            loss = F.binary_cross_entropy_with_logits(self.utilities, chosen, reduction="none")
-            gain = np.log(2.0) - loss
-            return (gain if self.mask is None else gain * self.mask).sum(-1)
-        return Comparisons.of(self.ranks, self.mask).gains(self.utilities.unsqueeze(1)).squeeze(1)
+    def gains(self) -> Tensor:
+        """Return the expected log-likelihood of each scored set, less that of a uniform choice (W, queries).
 
-    def stakes(self, task: str) -> Tensor:
-        """Return what is at stake in each set: minus the log-likelihood of a uniform choice (W, queries)."""
-        if task == "subset":
-            count = self.ranks.shape[-1] if self.mask is None else self.mask.sum(-1)
-            return torch.as_tensor(count, device=self.ranks.device) * np.log(2.0) + 0 * self.ranks[..., 0]
-        made = Comparisons.of(self.ranks, self.mask)
-        return (made.chosen * made.among.sum(-1).clamp_min(1).log()).sum(-1)
+        Of rankings, that of the first object. What is expected is known, since the worlds are simulated: labels of
+        scored sets would only add noise.
+        """
+        return _expected_gains(self.utilities, self.lesson)
+
+    def ranking_gains(self) -> Tensor:
+        """Return the log-likelihood of each ranking, less that of a uniform one, and what it could be (W, queries)."""
+        made = Comparisons.of(self.lesson.ranks, self.lesson.mask)
+        stakes = (made.chosen * made.among.sum(-1).clamp_min(1).log()).sum(-1)
+        return made.gains(self.utilities.unsqueeze(1)).squeeze(1).sum() / stakes.sum().clamp_min(1e-6)
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class Lesson:
     mask: Tensor | None
     share: Tensor
     effects: Tensor
-    oracle: Tensor
+    aims: Tensor  # (W, queries, m), probabilities in the true world
 
     @classmethod
     @torch.no_grad()
@@ -111,7 +107,6 @@ class Lesson:
         """Label the first sets of each world."""
         ranks = worlds.labels if task == "ranking" else 1 - worlds.labels
         known = ranks[:, :labelled]
-        oracle = worlds.oracle[:, labelled:]  # of a ranking of some objects it is that of another event
         first, rest = (None, None) if worlds.mask is None else worlds.mask.tensor_split([labelled], 1)
         knowledge, seen = learn(worlds.values, known, worlds.mask)
         return cls(
@@ -124,7 +119,7 @@ class Lesson:
             rest,
             worlds.share,
             worlds.effects,
-            oracle.masked_fill(ranks[:, labelled:].isnan().any(-1), torch.nan),
+            worlds.probabilities[:, labelled:],
         )
 
     def parts(self, count: int) -> Iterator["Lesson"]:
@@ -144,12 +139,39 @@ class Lesson:
         """Let a net read the labelled sets, and score the others."""
         task = TASK_KINDS.index(self.task)
         memory, utilities = net.read(self.seen, self.labels, self.columns, self.table, task)
-        return Reading(memory, utilities, self.ranks, self.mask)
+        return Reading(memory, utilities, self)
+
+    def stakes(self) -> Tensor:
+        """Return what is at stake in each scored set: minus the log-likelihood of a uniform choice (W, queries)."""
+        count = (
+            torch.full_like(self.aims[..., 0], self.aims.shape[-1])
+            if self.mask is None
+            else self.mask.sum(-1)
+        )
+        return count * np.log(2.0) if self.task == "subset" else count.float().log()
+
+    def ideal(self) -> Tensor:
+        """Return the gain of the oracle, in expectation (W, queries)."""
+        if self.task == "subset":
+            return _expected_gains(self.aims.clamp(1e-6, 1 - 1e-6).logit(), self)
+        return _expected_gains(self.aims.clamp_min(1e-9).log(), self)
+
+
+def _expected_gains(utilities: Tensor, lesson: Lesson) -> Tensor:
+    aims, mask = lesson.aims, lesson.mask
+    if lesson.task == "subset":
+        gain = np.log(2.0) - F.binary_cross_entropy_with_logits(utilities, aims, reduction="none")
+        return (gain if mask is None else gain * mask).sum(-1)
+    if mask is not None:
+        utilities = utilities.masked_fill(~mask, -1e4)
+    return (aims * utilities.log_softmax(-1)).sum(-1) + lesson.stakes()
 
 
 def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
     """Return the loss: of the scored sets, relative to a uniform choice, and of the verdict."""
-    main = 1 - reading.gains(lesson.task).sum() / reading.stakes(lesson.task).sum().clamp_min(1e-6)
+    main = 1 - reading.gains().sum() / lesson.stakes().sum()
+    if lesson.task == "ranking":
+        main = (main + 1 - reading.ranking_gains()) / 2
     borders = torch.tensor(SHARES[1:-1], device=lesson.share.device)
     bins = torch.where(lesson.share > 0, torch.bucketize(lesson.share, borders) + 1, 0)
     share = F.cross_entropy(reading.memory.verdict.share, bins)
@@ -248,12 +270,9 @@ def _optimizers(net: nn.Module, plan: Plan) -> Iterator[torch.optim.Optimizer]:
 @torch.no_grad()
 def _row(reading: Reading, lesson: Lesson, loss: Tensor) -> tuple[Any, Tensor]:
     """Return what is kept of a step, without waiting for the device."""
-    gains, stakes = reading.gains(lesson.task), reading.stakes(lesson.task)
-    oracle = lesson.oracle + stakes
-    known = ~oracle.isnan()
-    ideal, mine = (torch.where(known, value, 0).sum() for value in (oracle, gains))
+    gain = reading.gains().sum()
     key = (lesson.task, lesson.labels.shape[1], lesson.labels.shape[2])
-    return key, torch.stack([loss.detach(), gains.sum() / stakes.sum(), mine, ideal])
+    return key, torch.stack([loss.detach(), gain / lesson.stakes().sum(), gain, lesson.ideal().sum()])
 
 
 def _summary(kept: list[tuple[Any, Tensor]]) -> dict[str, Any]:

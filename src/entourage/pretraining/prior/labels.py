@@ -14,6 +14,7 @@ from entourage.pretraining.prior.draws import chance, gumbel, integers, uniform
 
 __all__ = [
     "PADDING",
+    "choice_probabilities",
     "chosen_bias",
     "draw_choice",
     "draw_ranking",
@@ -22,6 +23,7 @@ __all__ = [
     "log_ranking",
     "log_subset",
     "marginal",
+    "subset_probabilities",
     "tied",
 ]
 
@@ -113,6 +115,20 @@ def marginal(log_likelihood: Tensor, uniform_log_likelihood: Tensor, lapse: Tens
     return torch.logaddexp(
         people + torch.log1p(-lapse)[:, None], uniform_log_likelihood + lapse.log()[:, None]
     )
+
+
+def choice_probabilities(u: Tensor, lapse: Tensor, size: Tensor) -> Tensor:
+    """Return how likely each object is to be chosen, on average over people, (W, N, m, R) -> (W, N, m)."""
+    real = u[..., 0] != PADDING
+    uniform_choice = real / size[..., None]
+    return uniform_choice * lapse[:, None, None] + u.softmax(2).mean(-1) * (1 - lapse[:, None, None])
+
+
+def subset_probabilities(u: Tensor, lapse: Tensor) -> Tensor:
+    """Return how likely each object is to be in the subset, on average over people, (W, N, m, R) -> (W, N, m)."""
+    real = u[..., 0] != PADDING
+    chosen = u.sigmoid().mean(-1) * (1 - lapse[:, None, None]) + 0.5 * lapse[:, None, None]
+    return chosen * real
 
 
 def _lapsing(u: Tensor, lapse: Tensor, generator: Generator) -> Tensor:

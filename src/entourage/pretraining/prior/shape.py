@@ -65,6 +65,8 @@ class Worlds:
         Choice and subset: 1 where chosen, else 0. Ranking: 0 is best, ties are equal, NaN is not ranked. Padding 0.
     oracle : Tensor (W, N)
         Log-likelihood of each set's label in the true world, marginal over tastes; NaN for rankings with ties.
+    probabilities : Tensor (W, N, m)
+        In the true world, marginal over tastes: of being chosen; of rank 0; of being in the subset. Padding 0.
     share : Tensor (W,)
         Part of the expected log-likelihood gain over uniform choice that is due to context, 0 to 1.
     effects : Tensor (W, 3)
@@ -77,6 +79,7 @@ class Worlds:
     mask: Tensor | None
     labels: Tensor
     oracle: Tensor
+    probabilities: Tensor
     share: Tensor
     effects: Tensor
     families: Tensor

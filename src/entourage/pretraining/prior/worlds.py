@@ -51,6 +51,7 @@ def _first_sets(worlds: Worlds, n: int) -> Worlds:
         mask=None if worlds.mask is None else worlds.mask[:, :n].contiguous(),
         labels=worlds.labels[:, :n].contiguous(),
         oracle=worlds.oracle[:, :n].contiguous(),
+        probabilities=worlds.probabilities[:, :n].contiguous(),
     )
 
 
@@ -88,7 +89,7 @@ def _draw(shape: Shape, generator: Generator) -> Worlds:
         sizes = mask.sum(-1).float()
         mean, own = mean.masked_fill(~mask, labels.PADDING), own.masked_fill(~mask, labels.PADDING)
         population = population.masked_fill(~mask[..., None], labels.PADDING)
-    drawn, oracle = _label(shape, own, population, lapse, sizes, generator)
+    drawn, oracle, probabilities = _label(shape, own, population, lapse, sizes, generator)
 
     residual = share.context_proper(z, parts[..., 1], mask, generator)
     residual = residual * (families[:, -len(CONTEXT) :] > 0).any(1)[:, None, None]
@@ -99,6 +100,7 @@ def _draw(shape: Shape, generator: Generator) -> Worlds:
         mask=mask,
         labels=drawn,
         oracle=oracle,
+        probabilities=probabilities,
         share=share.context_share(mean, residual, sizes),
         effects=effects,
         families=families,
@@ -135,17 +137,20 @@ def _compose(
 
 def _label(
     shape: Shape, own: Tensor, population: Tensor, lapse: Tensor, sizes: Tensor, generator: Generator
-) -> tuple[Tensor, Tensor]:
-    """Draw labels, (W, N, m), and say how likely they are, (W, N)."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw labels (W, N, m), say how likely they are (W, N), and how likely each object is to be chosen (W, N, m)."""
     if shape.task == "ranking":
         ranks, place = labels.draw_ranking(own, lapse, sizes, generator)
         oracle = labels.marginal(*labels.log_ranking(population, place, sizes), lapse)
-        return ranks, oracle.masked_fill(labels.tied(ranks, place), torch.nan)
+        first = labels.choice_probabilities(population, lapse, sizes)
+        return ranks, oracle.masked_fill(labels.tied(ranks, place), torch.nan), first
     if shape.task == "subset":
         bias = labels.chosen_bias(own, sizes, generator)
         own = torch.where(own == labels.PADDING, own, own + bias)
         population = torch.where(population == labels.PADDING, population, population + bias[..., None])
         drawn = labels.draw_subset(own, lapse, generator)
-        return drawn, labels.marginal(*labels.log_subset(population, drawn, sizes), lapse)
+        oracle = labels.marginal(*labels.log_subset(population, drawn, sizes), lapse)
+        return drawn, oracle, labels.subset_probabilities(population, lapse)
     drawn = labels.draw_choice(own, lapse, generator)
-    return drawn, labels.marginal(*labels.log_choice(population, drawn, sizes), lapse)
+    oracle = labels.marginal(*labels.log_choice(population, drawn, sizes), lapse)
+    return drawn, oracle, labels.choice_probabilities(population, lapse, sizes)
