@@ -1,12 +1,12 @@
 """The prior-fitted net: it reads labelled sets and scores new ones in one pass, without training on them.
 
-Three parts. The *columns* are read one by one, with shared weights: a few inducing points per column attend to its
-labelled cells, columns attend to each other, and each cell attends to the points of its column. An *object* is the
-weighted sum of its cells. *Blocks* of attention within a set, attention to the labelled objects, and an MLP then do
-the inference. New sets see labelled ones, never each other. No part knows an order of columns, sets or objects.
+An *object* is a token made of its columns, of what ridge logits think of it, and of what is known of the table. Columns
+come in an order of their own, the strongest first, so each has a slot, and the order in which a user has them doesn't
+matter. *Blocks* of attention within a set, attention to the labelled objects, and an MLP then do the inference. New
+sets see labelled ones, never each other.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -31,6 +31,7 @@ SHARES = (
     1.0,
 )  # borders of the bins of the context's share
 VIEWS, LABEL_VIEWS, COLUMN_FACTS, TABLE_FACTS, BASES = 5, 4, 10, 17, 7  # widths of the inputs
+SLOTS = 24  # the strongest columns, which an object knows by their place
 FEW = 12  # objects of a set up to which attention within it is written as sums of products, on a GPU
 
 
@@ -62,40 +63,33 @@ class Memory:
 
     Parameters
     ----------
-    points : for each round, the inducing points of the columns (W, d, points, cell width)
-    pooling : (W, heads, d) the weight of each column in an object
-    facts : (W, width) what is known of the table as a whole
+    facts : (W, width) what is known of the table and of its columns
     states : for each block, the labelled objects (W, objects, width), from which keys and values are made
     bias : (W, objects), the logarithm of how much an object counts, minus infinity for padding; None if all count 1
     gates : (W, 7) the weights of the ridge logits
     verdict : what is said of the context
     """
 
-    points: list[Tensor]
-    pooling: Tensor
     facts: Tensor
     states: list[Tensor]
     bias: Tensor | None
     gates: Tensor
     verdict: Verdict
 
-    def to(self, *args: torch.device | torch.dtype) -> "Memory":
+    def to(self, device: torch.device) -> "Memory":
         """Move all tensors."""
-        return replace(
-            self,
-            points=[t.to(*args) for t in self.points],
-            pooling=self.pooling.to(*args),
-            facts=self.facts.to(*args),
-            states=[t.to(*args) for t in self.states],
-            bias=None if self.bias is None else self.bias.to(*args),
-            gates=self.gates.to(*args),
-            verdict=Verdict(*(t.to(*args) for t in self.verdict)),
+        return Memory(
+            self.facts.to(device),
+            [t.to(device) for t in self.states],
+            None if self.bias is None else self.bias.to(device),
+            self.gates.to(device),
+            Verdict(*(t.to(device) for t in self.verdict)),
         )
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
     """(..., n, width) to (..., heads, n, width / heads)."""
-    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
+    return _cut(x, -1, (heads, -1)).transpose(-2, -3)
 
 
 def _join(x: Tensor) -> Tensor:
@@ -108,13 +102,14 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = N
     q, k, v = (_split(t.flatten(0, -3), heads) for t in (q, k, v))
     if bias is not None:
         bias = bias.to(q.dtype).flatten(0, len(lead) - 1)
-    return _join(F.scaled_dot_product_attention(q, k, v, attn_mask=bias)).unflatten(0, lead)
+    return _cut(_join(F.scaled_dot_product_attention(q, k, v, attn_mask=bias)), 0, lead)
 
 
 def _attend_few(q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None) -> Tensor:
     """Do the same among few objects, as sums of products: on a GPU, kernels of attention are made for many."""
-    q, k, v = (t.unflatten(-1, (heads, -1)) for t in (q, k, v))
-    logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1).float() * q.shape[-1] ** -0.5
+    q, k, v = (_cut(t, -1, (heads, -1)) for t in (q, k, v))
+    logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1)
+    logits = _at_least_float32(logits) * q.shape[-1] ** -0.5
     if mask is not None:
         logits = logits.masked_fill(~mask[..., None, :, None], -1e9)
     share = logits.softmax(-2).to(v.dtype)
@@ -133,44 +128,6 @@ class _Norm(nn.LayerNorm):
 
 def _mlp(width: int, ratio: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, ratio * width), nn.GELU(), nn.Linear(ratio * width, width))
-
-
-class _Round(nn.Module):
-    """One round of reading columns: points read labelled cells, columns each other, cells the points."""
-
-    def __init__(self, width: int, points: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.points = nn.Parameter(torch.randn(points, width) * 0.5)
-        self.norms = nn.ModuleList(_Norm(width) for _ in range(5))
-        self.read_keys, self.read_out = nn.Linear(width, 2 * width), nn.Linear(width, width)
-        self.across, self.across_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.column_mlp = _mlp(width, 2)
-        self.ask, self.answer = nn.Linear(width, width), nn.Linear(width, 2 * width)
-        self.ask_out = nn.Linear(width, width)
-        self.mlp = _mlp(width, 2)
-        for last in (self.across_out, self.column_mlp[2], self.ask_out, self.mlp[2]):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
-
-    def learn(self, normed: Tensor, bias: Tensor | None) -> Tensor:
-        """Return the points (W, d, points, width) of labelled cells (W, d, objects, width)."""
-        k, v = self.read_keys(normed).chunk(2, -1)
-        q = self.points.to(k.dtype).expand(*normed.shape[:2], -1, -1)
-        if bias is not None:
-            bias = bias[:, None, None, None].expand(-1, normed.shape[1], -1, len(self.points), -1)
-        points = q + self.read_out(_attend(q, k, v, self.heads, bias))
-        columns = points.transpose(1, 2)  # (W, points, d, width): point by point, columns see each other
-        q, k, v = self.across(self.norms[1](columns)).chunk(3, -1)
-        columns = columns + self.across_out(_attend(q, k, v, self.heads))
-        columns = columns + self.column_mlp(self.norms[2](columns))
-        return columns.transpose(1, 2)
-
-    def forward(self, cells: Tensor, normed: Tensor, points: Tensor) -> Tensor:
-        """Let cells (W, d, objects, width) look at the points of their columns."""
-        k, v = self.answer(self.norms[3](points)).chunk(2, -1)
-        cells = cells + self.ask_out(_attend(self.ask(normed), k, v, self.heads))
-        return cells + self.mlp(self.norms[4](cells))
 
 
 class _Block(nn.Module):
@@ -221,29 +178,26 @@ class PriorFittedNet(nn.Module):
     ----------
     width : of an object
     blocks : how many
-    cell_width : of a cell
     heads : of attention
     """
 
-    def __init__(self, width: int = 256, blocks: int = 6, cell_width: int = 64, heads: int = 8) -> None:
+    def __init__(self, width: int = 256, blocks: int = 6, heads: int = 8) -> None:
         super().__init__()
-        self.settings = {"width": width, "blocks": blocks, "cell_width": cell_width, "heads": heads}
+        self.settings = {"width": width, "blocks": blocks, "heads": heads}
         self.heads = heads
-        self.cell = nn.Linear(VIEWS, cell_width)
-        self.column = nn.Linear(COLUMN_FACTS, cell_width)
-        self.cell_label, self.object_label = nn.Linear(LABEL_VIEWS, cell_width), nn.Linear(LABEL_VIEWS, width)
-        self.cell_task, self.object_task = nn.Embedding(3, cell_width), nn.Embedding(3, width)
-        self.rounds = nn.ModuleList(_Round(cell_width, 16, 4) for _ in range(2))
-        self.pool_scores = nn.Sequential(_Norm(cell_width), nn.Linear(cell_width, heads))
-        self.pool_norm, self.pool_values = _Norm(cell_width), nn.Linear((heads + 1) * cell_width, width)
+        self.slots = nn.Linear(SLOTS * VIEWS, width)
+        self.label = nn.Linear(LABEL_VIEWS, width)
+        self.task = nn.Embedding(len(TASK_KINDS), width)
         self.base = nn.Linear(2 * BASES, width)
         self.set_size = nn.Linear(1, width)
-        self.table = nn.Sequential(nn.Linear(TABLE_FACTS, width), nn.GELU(), nn.Linear(width, width))
+        self.facts = nn.Sequential(
+            nn.Linear(TABLE_FACTS + SLOTS * COLUMN_FACTS, width), nn.GELU(), nn.Linear(width, width)
+        )
         self.blocks = nn.ModuleList(_Block(width, heads, 4) for _ in range(blocks))
         self.norm = _Norm(width)
         self.head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, len(TASK_KINDS)))
         self.pool_objects = nn.Linear(width, 4)
-        self.summary = nn.Sequential(nn.Linear(4 * width + TABLE_FACTS, width), nn.GELU())
+        self.summary = nn.Sequential(nn.Linear(5 * width, width), nn.GELU())
         self.gates = nn.Linear(width, BASES + 1)
         self.verdict = nn.Linear(width, len(SHARES) + len(EFFECTS))
         for last in (self.head[2], self.gates):
@@ -275,20 +229,10 @@ class PriorFittedNet(nn.Module):
         """
         n = labels.shape[1]
         bias = self._bias(seen, n, log_weights)
-        cells = self._cells(seen, columns, task)
-        shown = self.cell_label(labels).flatten(1, 2).unsqueeze(1)
-        objects = shown.shape[2]
-        cells = torch.cat([cells[:, :, :objects] + shown, cells[:, :, objects:]], 2)
-        points = []
-        for each in self.rounds:
-            normed = each.norms[0](cells)
-            points.append(each.learn(normed[:, :, :objects], bias))
-            cells = each(cells, normed, points[-1])
-        pooling = self.pool_scores(points[-1].mean(2)).transpose(1, 2).float().softmax(-1)
-        facts = self.table(table)
-        x = self._objects(cells, pooling, facts, seen, task)
-        x = torch.cat([x[:, :n] + self.object_label(labels), x[:, n:]], 1)
-        count = _count(x[:, :n], bias)
+        facts = self.facts(torch.cat([table, _in_slots(columns).flatten(1)], -1)) + self.task.weight[task]
+        x = self._objects(facts, seen)
+        x = torch.cat([x[:, :n] + self.label(labels), x[:, n:]], 1)
+        count = _count(x[:, :n].flatten(1, 2), bias)
         states = []
         for block in self.blocks:
             x = block.inside(x, seen.mask)
@@ -296,16 +240,13 @@ class PriorFittedNet(nn.Module):
             states.append(normed[:, :n].flatten(1, 2))
             x = block.labelled(x, normed, states[-1], bias, count)
         x = self.norm(x)
-        gates, verdict = self._conclude(x[:, :n].flatten(1, 2), bias, table)
-        memory = Memory(points, pooling, facts, states, bias, gates, verdict)
+        gates, verdict = self._conclude(x[:, :n].flatten(1, 2), bias, facts)
+        memory = Memory(facts, states, bias, gates, verdict)
         return memory, self._utilities(x[:, n:], seen.base[:, n:], gates, task)
 
-    def score(self, memory: Memory, seen: Seen, columns: Tensor, task: int) -> Tensor:
+    def score(self, memory: Memory, seen: Seen, task: int) -> Tensor:
         """Return the utilities (W, n, m) of the objects of new sets."""
-        cells = self._cells(seen, columns, task)
-        for each, points in zip(self.rounds, memory.points, strict=True):
-            cells = each(cells, each.norms[0](cells), points)
-        x = self._objects(cells, memory.pooling, memory.facts, seen, task)
+        x = self._objects(memory.facts, seen)
         count = _count(memory.states[0], memory.bias)
         for block, state in zip(self.blocks, memory.states, strict=True):
             x = block.inside(x, seen.mask)
@@ -324,37 +265,25 @@ class PriorFittedNet(nn.Module):
             bias = bias.masked_fill(~seen.mask[:, :n], -1e9)
         return bias.flatten(1)
 
-    def _cells(self, seen: Seen, columns: Tensor, task: int) -> Tensor:
-        """Return the first states of the cells (W, d, objects, width)."""
-        cells = self.cell(seen.cells).flatten(1, 2).transpose(1, 2)
-        return cells + (self.column(columns) + self.cell_task.weight[task]).unsqueeze(2).to(cells.dtype)
-
-    def _objects(self, cells: Tensor, pooling: Tensor, facts: Tensor, seen: Seen, task: int) -> Tensor:
+    def _objects(self, facts: Tensor, seen: Seen) -> Tensor:
         """Return the first states of the objects (W, n, m, width)."""
-        n, m = seen.base.shape[1:3]
-        cells = self.pool_norm(cells)
-        even = pooling.new_full((len(cells), 1, cells.shape[1]), cells.shape[1] ** -0.5)
-        weight = torch.cat([pooling, even], 1).to(cells.dtype)  # (W, heads + 1, d)
-        mixed = (weight @ cells.flatten(2)).unflatten(
-            2, cells.shape[2:]
-        )  # (W, heads + 1, objects, cell width)
-        mixed = self.pool_values(mixed.transpose(1, 2).flatten(2))
         base = seen.base.clamp(-30, 30)
-        objects = mixed.unflatten(1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
+        objects = self.slots(_in_slots(seen.cells).flatten(-2))
+        objects = objects + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
         if seen.mask is None:
-            sizes = seen.base.new_full((1, 1, 1, 1), float(m))
+            sizes = seen.base.new_full((1, 1, 1, 1), float(seen.base.shape[2]))
         else:
             sizes = seen.mask.sum(2, keepdim=True).unsqueeze(-1).to(seen.base.dtype)
-        whole = facts[:, None, None] + self.object_task.weight[task]
-        return objects + (self.set_size(sizes.clamp_min(1).log()) + whole).to(objects.dtype)
+        shared = self.set_size(sizes.clamp_min(1).log()) + facts[:, None, None]
+        return objects + shared.to(objects.dtype)
 
-    def _conclude(self, x: Tensor, bias: Tensor | None, table: Tensor) -> tuple[Tensor, Verdict]:
+    def _conclude(self, x: Tensor, bias: Tensor | None, facts: Tensor) -> tuple[Tensor, Verdict]:
         """Return the weights of the ridge logits and the verdict, from the labelled objects (W, objects, width)."""
         weight = self.pool_objects(x).float()
         if bias is not None:
             weight = weight + bias.unsqueeze(-1)
         pooled = (weight.softmax(1).transpose(1, 2).to(x.dtype) @ x).flatten(1)
-        summary = self.summary(torch.cat([pooled, table.to(pooled.dtype)], -1))
+        summary = self.summary(torch.cat([pooled, facts.to(pooled.dtype)], -1))
         gates = self.gates(summary).float()
         verdict = self.verdict(summary).float()
         gates = gates[:, :-1].softmax(-1) * gates[:, -1:].clamp(-4, 4).exp()
@@ -364,12 +293,17 @@ class PriorFittedNet(nn.Module):
         return self.head(x)[..., task].float() + (base.float() * gates[:, None, None]).sum(-1)
 
 
+def _in_slots(columns: Tensor) -> Tensor:
+    """Keep the strongest columns (..., d, any), and fill up with 0."""
+    kept = columns[..., :SLOTS, :]
+    return F.pad(kept, (0, 0, 0, SLOTS - kept.shape[-2]))
+
+
 def _count(labelled: Tensor, bias: Tensor | None) -> Tensor:
     """Return how many labelled objects there are (W,), at least 2."""
     if bias is not None:
         return bias.float().exp().sum(1).clamp_min(2)
-    count = labelled.shape[1:-1].numel()
-    return torch.full((len(labelled),), max(float(count), 2.0), device=labelled.device)
+    return torch.full((len(labelled),), max(float(labelled.shape[1]), 2.0), device=labelled.device)
 
 
 def label_views(ranks: Tensor, mask: Tensor | None) -> Tensor:

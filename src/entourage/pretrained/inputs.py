@@ -97,12 +97,16 @@ class Scales:
 class Knowledge:
     """What the labelled sets teach before the net reads them.
 
+    Columns are put into an order of their own, the strongest first, and turned so that more is better, as the linear
+    logit has it. So the net knows each by its place, and the order in which they came doesn't matter.
+
     Parameters
     ----------
     scales : of the columns
     linear, wide : ridge logits
-    columns : (W, d, 10); of each column how much it varies within sets, its skewness, and its coefficients in the
-        linear logits, with how many standard errors they are from 0
+    order, sign : (W, d); the places of the columns, strongest first, and their signs in this order
+    columns : (W, d, 10); of each column, in this order, how much it varies within sets, its skewness, and its
+        coefficients in the linear logits, with how many standard errors they are from 0
     table : (W, 17); of the table the leave-one-out gains of the ridge logits, with how many standard errors they are
         from 0, and the numbers of sets, objects and columns
     """
@@ -110,6 +114,8 @@ class Knowledge:
     scales: Scales
     linear: RidgeFit
     wide: RidgeFit
+    order: Tensor
+    sign: Tensor
     columns: Tensor
     table: Tensor
 
@@ -118,7 +124,12 @@ class Knowledge:
         cells = self.scales.cells(values, mask).to(self.columns.dtype)
         plain, more = _features(cells, mask)
         base = torch.cat([self.linear.utilities(plain), self.wide.utilities(more)], 1)
-        return Seen(cells, _centred(base.permute(0, 2, 3, 1), mask), mask)
+        return Seen(self.turned(cells), _centred(base.permute(0, 2, 3, 1), mask), mask)
+
+    def turned(self, cells: Tensor) -> Tensor:
+        """Bring cells (W, n, m, d, 5) into the order of columns, and turn them."""
+        place = self.order[:, None, None, :, None].expand_as(cells)
+        return cells.gather(3, place) * self.sign[:, None, None, :, None]
 
 
 def learn(
@@ -136,14 +147,31 @@ def learn(
     n = ranks.shape[1]
     real = None if mask is None else mask[:, :n]
     scales = Scales.of(values[:, :n], real)
-    every = scales.cells(values, mask).to(ranks.dtype)
-    plain, more = _features(every, mask)
+    cells = scales.cells(values, mask).to(ranks.dtype)
+    plain, more = _features(cells, mask)
     comparisons = Comparisons.of(ranks, real, weights)
-    linear, first = fit_ridge(plain[:, :n], comparisons, every.new_tensor(LINEAR))
-    wide, second = fit_ridge(more[:, :n], comparisons, every.new_tensor(WIDE))
+    linear, first = fit_ridge(plain[:, :n], comparisons, cells.new_tensor(LINEAR))
+    wide, second = fit_ridge(more[:, :n], comparisons, cells.new_tensor(WIDE))
     base = torch.cat([first, second], 1)  # (W, K, n, m)
+    table = _table_facts(base, comparisons, scales, values.shape[-1])
+    columns = _column_facts(cells[:, :n], linear, scales)
+    strength = (
+        columns[..., 7].abs() + columns[..., 0] + 0.01 * columns[..., 1].tanh()
+    )  # the last to break ties
+    order = strength.argsort(1, descending=True)
+    sign = torch.where(linear.coefficients[:, 1] < 0, -1.0, 1.0).to(cells.dtype).gather(1, order)
+    columns = columns.gather(1, order.unsqueeze(-1).expand_as(columns))
+    turn = torch.ones_like(columns)
+    turn[..., 1:] = sign.unsqueeze(-1)
+    if values.shape[1] > n:
+        new = torch.cat([linear.utilities(plain[:, n:]), wide.utilities(more[:, n:])], 1)
+        base = torch.cat([base, new], 2)
+    knowledge = Knowledge(scales, linear, wide, order, sign, columns * turn, table)
+    return knowledge, Seen(knowledge.turned(cells), _centred(base.permute(0, 2, 3, 1), mask), mask)
 
-    informative = (comparisons.chosen.sum(-1) > 0).to(every.dtype).unsqueeze(1)
+
+def _table_facts(base: Tensor, comparisons: Comparisons, scales: Scales, columns: int) -> Tensor:
+    informative = (comparisons.chosen.sum(-1) > 0).to(base.dtype).unsqueeze(1)
     count = informative.sum(-1).clamp_min(1)
     gains = comparisons.gains(base)
     mean = gains.sum(-1) / count
@@ -153,30 +181,22 @@ def learn(
         [
             count[:, 0].log() / 4,
             scales.count.to(count.dtype).clamp_min(1).log() / 6,
-            torch.full_like(count[:, 0], float(values.shape[-1])).log() / 2,
+            torch.full_like(count[:, 0], float(columns)).log() / 2,
         ],
         -1,
     )
-    table = torch.cat([soften(2 * mean), soften(mean / error), sizes], -1)
+    return torch.cat([soften(2 * mean), soften(mean / error), sizes], -1)
 
+
+def _column_facts(cells: Tensor, linear: RidgeFit, scales: Scales) -> Tensor:
     errors = linear.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-12).sqrt()
     slopes = torch.cat([linear.coefficients, linear.coefficients / errors], 1).transpose(1, 2)  # (W, d, 8)
-    shown = every[:, :n].flatten(1, 2)
+    shown = cells.flatten(1, 2)
     objects = scales.count.to(shown.dtype)[:, None]
     total = (shown[..., 0].square().sum(1) / objects).clamp_min(LEAST)
-    columns = torch.cat(
-        [
-            (shown[..., 2].square().sum(1) / objects / total).clamp_max(2).unsqueeze(-1),
-            soften((shown[..., 0] ** 3).sum(1) / objects / total**1.5).unsqueeze(-1),
-            soften(slopes),
-        ],
-        -1,
-    )
-    knowledge = Knowledge(scales, linear, wide, columns, table)
-    if values.shape[1] > n:
-        new = torch.cat([linear.utilities(plain[:, n:]), wide.utilities(more[:, n:])], 1)
-        base = torch.cat([base, new], 2)
-    return knowledge, Seen(every, _centred(base.permute(0, 2, 3, 1), mask), mask)
+    within = (shown[..., 2].square().sum(1) / objects / total).clamp_max(2)
+    skewness = soften((shown[..., 0] ** 3).sum(1) / objects / total**1.5)
+    return torch.cat([within.unsqueeze(-1), skewness.unsqueeze(-1), soften(slopes)], -1)
 
 
 def _features(cells: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -29,13 +29,15 @@ def train(
     start: Start = None,
     width: int = 256,
     blocks: int = 6,
-    cell_width: int = 64,
     learning_rate: float = 6e-4,
     objects: Annotated[int, typer.Option(help="Objects in one step, at most.")] = 48_000,
     decay: Annotated[
         float, typer.Option(help="Part of the time in which the learning rate falls to 0.")
     ] = 0.0,
-    muon: Annotated[bool, typer.Option(help="Muon for matrices, instead of AdamW.")] = False,
+    unaided: Annotated[
+        float, typer.Option(help="Part of the worlds in which ridge logits are hidden.")
+    ] = 0.4,
+    easy: Annotated[bool, typer.Option(help="Small, strong worlds, to begin with.")] = False,
     seed: Annotated[
         int, typer.Option(help="Another one for each call, or the same worlds are drawn again.")
     ] = 0,
@@ -44,8 +46,16 @@ def train(
     """Train for some time, from nothing or from weights of an earlier call."""
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
-    net = PriorFittedNet(width, blocks, cell_width) if start is None else read_weights(start)
-    plan = Plan(seconds, objects=objects, learning_rate=learning_rate, decay=decay, muon=muon, seed=seed)
+    net = PriorFittedNet(width, blocks) if start is None else read_weights(start)
+    plan = Plan(
+        seconds,
+        objects=objects,
+        learning_rate=learning_rate,
+        decay=decay,
+        unaided=unaided,
+        easy=easy,
+        seed=seed,
+    )
     count = sum(p.numel() for p in net.parameters())
     typer.echo(f"{count:,} parameters; {seconds:.0f} s of training, then a few seconds to write {out}")
 

@@ -29,6 +29,8 @@ LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.
 COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
 TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
+MOST_LABELLED = 4_096  # objects of a world
+EASY_UTILITIES = (0.8, 8.0)
 AT_ONCE = 4  # steps whose worlds are drawn together
 TELL = 250  # steps between two lines
 CLIP = 1.0  # the largest norm of a gradient
@@ -48,7 +50,9 @@ class Plan:
     learning_rate, warmup : the highest, and the steps to it
     decay : the part of the time in which the learning rate falls to 0, at the end
     average : of weights, over about 1 / (1 - average) steps
-    muon : whether matrices are updated by Muon, otherwise all by AdamW
+    unaided : the part of worlds in which the net sees nothing of the ridge logits, not even an order of columns, so
+        that it must learn to infer by itself
+    easy : whether worlds are small, choices and strong, to begin with
     """
 
     seconds: float
@@ -59,7 +63,8 @@ class Plan:
     warmup: int = 300
     decay: float = 0.0
     average: float = 0.999
-    muon: bool = False
+    unaided: float = 0.4
+    easy: bool = False
     seed: int = 0
 
 
@@ -135,6 +140,26 @@ class Lesson:
 
             yield Lesson(*(cut(getattr(self, field.name)) for field in fields(self)))
 
+    @torch.no_grad()
+    def unaided(self, share: float, generator: torch.Generator) -> "Lesson":
+        """Hide the ridge logits in a share of the worlds, and with them the order and the signs of the columns."""
+        w, d = self.columns.shape[:2]
+        device = self.columns.device
+        hidden = torch.rand(w, generator=generator, device=device) < share
+        order = torch.rand(w, d, generator=generator, device=device).argsort(1)
+        order = torch.where(hidden[:, None], order, torch.arange(d, device=device))
+        sign = 1 - 2 * (torch.rand(w, d, generator=generator, device=device) < 0.5).float()
+        sign = torch.where(hidden[:, None], sign, 1.0)[:, None, None, :, None]
+        cells = self.seen.cells.gather(3, order[:, None, None, :, None].expand_as(self.seen.cells)) * sign
+        shown = (~hidden).float()
+        columns = self.columns.gather(1, order.unsqueeze(-1).expand_as(self.columns))
+        columns = torch.cat([columns[..., :2], columns[..., 2:] * shown[:, None, None]], -1)
+        columns[..., 1] = columns[..., 1] * sign[:, 0, 0, :, 0]
+        gains = self.table.shape[1] - 3
+        table = torch.cat([self.table[:, :gains] * shown[:, None], self.table[:, gains:]], -1)
+        seen = Seen(cells, self.seen.base * shown[:, None, None, None], self.seen.mask)
+        return replace(self, seen=seen, columns=columns, table=table)
+
     def read_by(self, net: PriorFittedNet) -> Reading:
         """Let a net read the labelled sets, and score the others."""
         task = TASK_KINDS.index(self.task)
@@ -181,18 +206,21 @@ def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
 
 def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
     """Draw the shape of the worlds of a step, and how many of their sets are labelled."""
-    drawn = [
-        list(table)[int(random.choice(len(table), p=np.array(list(table.values())) / sum(table.values())))]
-        for table in (SIZES, LABELLED, COLUMNS, TASKS)
-    ]
-    m, k, d, task = int(drawn[0]), int(drawn[1]), int(drawn[2]), str(drawn[3])
-    if k * m > 4_096:
-        k = max(8, 4_096 // m)
-    d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
-    of_world = (k + plan.queries) * m
-    count = max(1, min(plan.objects // of_world, plan.cells // (of_world * d), 256))
+    m, k, d, task = (_draw(table, random) for table in (SIZES, LABELLED, COLUMNS, TASKS))
     ragged = m > 2 and random.random() < RAGGED
-    return Shape(count, k + plan.queries, m, d, task, ragged), k
+    d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
+    if plan.easy:
+        m, k, d, task, ragged = min(m, 6), min(k, 256), min(d, 6), "choice", False
+    k = max(8, min(k, MOST_LABELLED // m))
+    of_world = (k + plan.queries) * m
+    count = max(1, min(plan.objects // of_world, plan.cells // (of_world * d), 512))
+    utilities = EASY_UTILITIES if plan.easy else Shape.utilities
+    return Shape(count, k + plan.queries, m, d, task, ragged, utilities), k
+
+
+def _draw(table: dict[Any, float], random: np.random.Generator) -> Any:
+    shares = np.array(list(table.values()))
+    return list(table)[int(random.choice(len(table), p=shares / shares.sum()))]
 
 
 def pretrain(
@@ -206,7 +234,7 @@ def pretrain(
     torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for every new shape, for a second
     random = np.random.default_rng(plan.seed)
     generator = torch.Generator(device).manual_seed(plan.seed)
-    optimizers = list(_optimizers(net, plan))
+    optimizer = _optimizer(net, plan)
     average = [p.detach().clone() for p in net.parameters()]
     started, step, kept = time.perf_counter(), 0, []
     lessons: list[Lesson] = []
@@ -217,24 +245,22 @@ def pretrain(
         if not lessons:
             shape, labelled = draw_shape(plan, random)
             worlds = draw_worlds(replace(shape, worlds=AT_ONCE * shape.worlds), generator)
-            lessons = list(Lesson.of(worlds, shape.task, labelled).parts(AT_ONCE))
+            lesson = Lesson.of(worlds, shape.task, labelled)
+            lessons = list(lesson.unaided(1.0 if plan.easy else plan.unaided, generator).parts(AT_ONCE))
         lesson = lessons.pop()
         with torch.autocast(device.type, torch.bfloat16):
             reading = lesson.read_by(net)
         loss = loss_of(reading, lesson)
-        for optimizer in optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.get_total_norm([p.grad for p in net.parameters() if p.grad is not None])
-        sound = norm.isfinite()  # a step that is not is left out, without waiting for the device
-        factor = torch.where(sound, (CLIP / (norm + 1e-6)).clamp_max(1.0), 0.0)
-        for p in net.parameters():
-            if p.grad is not None:
-                p.grad = torch.where(sound, p.grad * factor, 0.0)
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.step()
+        optimizer.grad_scale = (norm / CLIP).clamp_min(1.0)  # by which the fused optimiser divides
+        optimizer.found_inf = (
+            ~norm.isfinite()
+        ).float()  # then it leaves the step out; nobody waits for the device
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
         step += 1
         decay = min(plan.average, step / (step + 10))
         torch._foreach_lerp_(average, [p.detach() for p in net.parameters()], 1 - decay)
@@ -246,25 +272,11 @@ def pretrain(
     return {name: value.cpu() for name, value in zip(names, average, strict=True)}
 
 
-def _optimizers(net: nn.Module, plan: Plan) -> Iterator[torch.optim.Optimizer]:
-    named = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
-    inner = [
-        p
-        for name, p in named
-        if p.ndim == 2 and ("blocks" in name or "rounds" in name) and "points" not in name
-    ]
-    others = [p for _, p in named if not any(p is q for q in inner)]
-    if plan.muon:
-        yield torch.optim.Muon(
-            inner, lr=plan.learning_rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"
-        )
-        yield torch.optim.AdamW(
-            others, lr=plan.learning_rate, weight_decay=0.0, betas=(0.9, 0.98), fused=True
-        )
-    else:
-        yield torch.optim.AdamW(
-            inner + others, lr=plan.learning_rate, weight_decay=0.02, betas=(0.9, 0.98), fused=True
-        )
+def _optimizer(net: nn.Module, plan: Plan) -> Any:
+    matrices = [p for p in net.parameters() if p.ndim == 2]
+    others = [p for p in net.parameters() if p.ndim != 2]
+    groups = [{"params": matrices, "weight_decay": 0.02}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=plan.learning_rate, betas=(0.9, 0.98), fused=True)
 
 
 @torch.no_grad()

@@ -50,7 +50,6 @@ CONTEXT_RATIO = (
     0.2,
     4.0,
 )  # standard deviation of the context part relative to the context-free one, log-uniform
-UTILITY_SCALE = (0.08, 8.0)  # within-set standard deviation of utilities, log-uniform
 SAME_WEIGHTS = 0.5  # of worlds: context families weigh columns as the linear part does
 ATTRIBUTES = 4  # most columns that attraction, compromise and similarity are about
 RARE = (
@@ -127,7 +126,12 @@ def draw_attributes(
 
 
 def mixed(
-    parts: Tensor, families: Tensor, mask: Tensor | None, levels: bool, generator: Generator
+    parts: Tensor,
+    families: Tensor,
+    mask: Tensor | None,
+    levels: bool,
+    scale: tuple[float, float],
+    generator: Generator,
 ) -> tuple[Tensor, Tensor]:
     """Add up the families of each part and bring their sum to its scale.
 
@@ -142,6 +146,8 @@ def mixed(
     levels : bool
         Whether the level of a whole set matters, as it does for subset choice: standard deviations are then over all
         objects of a world, not within sets.
+    scale : tuple of float
+        Between which the standard deviation of utilities is, log-uniform.
 
     Returns
     -------
@@ -158,7 +164,7 @@ def mixed(
     scales = set_variance(both, mask).sqrt().clamp(min=RARE).reciprocal()
     scales = scales * torch.stack([torch.ones_like(ratio), ratio], 1)
     both = both * scales[:, None, None]
-    total = log_uniform(generator, w, low=UTILITY_SCALE[0], high=UTILITY_SCALE[1])
+    total = log_uniform(generator, w, low=scale[0], high=scale[1])
     total = total / set_variance(both.sum(-1, keepdim=True), mask)[:, 0].sqrt().clamp(
         min=RARE * CONTEXT_RATIO[0]
     )

@@ -24,6 +24,8 @@ class Shape:
         What the labels are.
     ragged : bool
         Whether sets differ in size: 2 to m objects.
+    utilities : tuple of float
+        The within-set standard deviation of utilities is log-uniform between these.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class Shape:
     columns: int
     task: TaskName = "choice"
     ragged: bool = False
+    utilities: tuple[float, float] = (0.08, 8.0)
 
     def __post_init__(self) -> None:
         """Refuse shapes in which there is nothing to choose."""

@@ -76,7 +76,9 @@ def _draw(shape: Shape, generator: Generator) -> Worlds:
     switches = (situation | indicator)[:, 0, 0]
     free = context_free_parts(z, relevant, weights, switches, generator)
     context = context_parts(z, mask, relevant, weights, frontier, generator)
-    parts, factor = mixed(torch.stack(free + context, -1), families, mask, shape.task == "subset", generator)
+    parts, factor = mixed(
+        torch.stack(free + context, -1), families, mask, shape.task == "subset", shape.utilities, generator
+    )
 
     tastes, others = people.deviations_of_tastes(weights * factor[:, None], shape.sets, generator)
     lapse = people.lapse_rates(shape.worlds, generator)
