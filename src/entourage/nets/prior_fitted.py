@@ -87,6 +87,16 @@ class Memory:
         )
 
 
+def _cut(x: Tensor, axis: int, sizes: tuple[int, ...]) -> Tensor:
+    """Make several axes of one."""
+    made: Tensor = x.unflatten(axis, sizes)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
 def _split(x: Tensor, heads: int) -> Tensor:
     """(..., n, width) to (..., heads, n, width / heads)."""
     return _cut(x, -1, (heads, -1)).transpose(-2, -3)
@@ -306,8 +316,11 @@ def _count(labelled: Tensor, bias: Tensor | None) -> Tensor:
     return torch.full((len(labelled),), max(float(labelled.shape[1]), 2.0), device=labelled.device)
 
 
-def label_views(ranks: Tensor, mask: Tensor | None) -> Tensor:
-    """Return what the net sees of labels, (W, n, m, 4): place from 1 (best) to -1, its square, top, not ranked."""
+def label_views(ranks: Tensor, mask: Tensor | None, subset: bool = False) -> Tensor:
+    """Return what the net sees of labels, (W, n, m, 4): place from 1 (best) to -1, its square, top, not ranked.
+
+    Of a subset (rank 0 is chosen, rank 1 is not), all objects have place 1 where all are chosen, and -1 where none is.
+    """
     known = ~ranks.isnan()
     if mask is not None:
         known = known & mask
@@ -317,5 +330,9 @@ def label_views(ranks: Tensor, mask: Tensor | None) -> Tensor:
     most = (known.sum(-1, keepdim=True) - 1).clamp_min(1)
     place = 1 - (2 * ahead + level - 1).to(ranks.dtype) / most
     top = (ahead == 0) & known
+    if subset:
+        alike = level == known.sum(-1, keepdim=True)
+        place = torch.where(alike, 1 - 2 * (ranks > 0).to(ranks.dtype), place)
+        top = known & (ranks == 0)
     views = torch.stack([place * known, (place**2) * known, top, ~known], -1)
     return views.to(ranks.dtype)

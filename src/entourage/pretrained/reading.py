@@ -123,7 +123,7 @@ class Reading:
         knowledge, seen = learn(values_, ranks_, real, weights_)
         memory, _ = net.to(device).read(
             seen,
-            label_views(ranks_, real),
+            label_views(ranks_, real, self.kind == "subset"),
             knowledge.columns,
             knowledge.table,
             TASK_KINDS.index(self.kind),

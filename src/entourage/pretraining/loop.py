@@ -117,7 +117,7 @@ class Lesson:
         return cls(
             task,
             seen,
-            label_views(known, first),
+            label_views(known, first, task == "subset"),
             knowledge.columns,
             knowledge.table,
             ranks[:, labelled:],
