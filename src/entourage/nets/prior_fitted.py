@@ -285,7 +285,7 @@ class PriorFittedNet(nn.Module):
         else:
             sizes = seen.mask.sum(2, keepdim=True).unsqueeze(-1).to(seen.base.dtype)
         shared = self.set_size(sizes.clamp_min(1).log()) + facts[:, None, None]
-        return objects + shared.to(objects.dtype)
+        return _at_least_float32(objects) + shared  # in bfloat16, what a block adds would be rounded away
 
     def _conclude(self, x: Tensor, bias: Tensor | None, facts: Tensor) -> tuple[Tensor, Verdict]:
         """Return the weights of the ridge logits and the verdict, from the labelled objects (W, objects, width)."""

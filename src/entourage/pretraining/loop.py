@@ -30,7 +30,7 @@ COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0
 TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
 MOST_LABELLED = 4_096  # objects of a world
-EASY_UTILITIES = (0.8, 8.0)
+EASY_UTILITIES = (1.0, 8.0)
 AT_ONCE = 4  # steps whose worlds are drawn together
 TELL = 250  # steps between two lines
 CLIP = 1.0  # the largest norm of a gradient
@@ -210,7 +210,7 @@ def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
     ragged = m > 2 and random.random() < RAGGED
     d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
     if plan.easy:
-        m, k, d, task, ragged = min(m, 6), min(k, 256), min(d, 6), "choice", False
+        m, k, d, task, ragged = min(m, 4), min(max(k, 32), 256), min(d, 3), "choice", False
     k = max(8, min(k, MOST_LABELLED // m))
     of_world = (k + plan.queries) * m
     count = max(1, min(plan.objects // of_world, plan.cells // (of_world * d), 512))
