@@ -13,7 +13,7 @@ from entourage.data.sets import Sets
 from entourage.pretrained.verdict import InstantVerdict
 from entourage.tasks import Choice, SubsetChoice, Task
 from entourage.tasks.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
-from entourage.training.file_checks import need, take
+from entourage.training.file_checks import check_weights, forms_of, need, take
 
 __all__ = ["Reading"]
 
@@ -96,8 +96,9 @@ class Reading:
     def from_file(cls, content: Any, tensors: dict[str, Tensor]) -> Self:
         """Make it again."""
         first, second = take(content, "n_features", tuple[int, int])
-        need(set(tensors) == {"mean", "scale", "coef"}, "its reading is malformed.")
-        need(tensors["coef"].shape == (first + second + 1,), "its reading is malformed.")
+        need(0 < first < 10**6 and 0 <= second < 10**6, "its reading is malformed.")
+        like = torch.zeros(first + second + 1, dtype=torch.float64)
+        check_weights(tensors, forms_of({"mean": like[1:], "scale": like[1:], "coef": like}), "the reading")
         return cls(**tensors, n_features=(first, second), n_sets=take(content, "n_sets", int, least=1))
 
 
