@@ -83,23 +83,15 @@ def test_fine_tuning_is_kept_and_wrong_options_say_what_to_do(folder, capsys):
 
 
 def test_compare_says_the_instant_verdict_beside_the_cross_validated_one(folder, capsys):
-    quick = [
-        "--models",
-        "linear,pretrained,pretrained ablated",
-        "--folds",
-        2,
-        "--workers",
-        1,
-        "--device",
-        "cpu",
-    ]
     page = folder / "page.html"
-    code, out, err = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick, "--report", page)
+    quick = ["--folds", 2, "--workers", 1, "--device", "cpu", "--report", page]
+    quick += ["--models", "linear,pretrained,pretrained ablated"]
+    code, out, err = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)
     assert code == 0, err
     frame = pd.read_csv(folder / "trips.csv")
     found = instant_verdict(frame, set_id="trip", target="chosen", device="cpu")
     assert str(found) in " ".join(out.split())
     assert "Instant verdict" in page.read_text()
-    quick = ["--models", "linear,pretrained", "--folds", 2, "--workers", 1, "--device", "cpu", "--json"]
+    quick += ["--models", "linear,pretrained", "--json"]
     code, out, _ = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)
     assert json.loads(out)["instant_verdict"] == found.to_json()

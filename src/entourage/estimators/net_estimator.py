@@ -396,7 +396,7 @@ class NetEstimator(MembersPredictor):
     ) -> None:
         """Keep what the pretrained net has read."""
         self._forget()
-        self.reading_, self.reference_ = reading, reference
+        self.reading_, self.reference_, self.calibration_ = reading, reference, None
         self.categories_, self.seed_, self.n_labelled_sets_ = categories, seed, labelled_sets
         self.history_, self.n_steps_ = [], 0
         self.best_score_ = self.held_out_score_ = None

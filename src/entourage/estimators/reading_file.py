@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from entourage.data.sets import Sets
-from entourage.errors import ModelFileError
+from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.blend_file import features_of
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.pretrained_net import as_read
@@ -52,6 +52,8 @@ def reading_from(
     model: "NetEstimator", content: dict[str, Any], tensors: dict[str, Tensor]
 ) -> "NetEstimator":
     """Make the model again, if all that the file says of it can be."""
+    if model.loss is not None:
+        check_choice("loss", model.loss, model.task.losses)
     fitted: Any = content.get("fitted")
     (first, second), categories = features_of(fitted)
     known = all(name.startswith("reading.") for name in tensors)
