@@ -12,7 +12,7 @@ from torch import Tensor
 from entourage.data.sets import Sets
 from entourage.pretrained.verdict import InstantVerdict
 from entourage.tasks import Choice, SubsetChoice, Task
-from entourage.tasks.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES
+from entourage.tasks.losses import LOSSES, SUBSET_LOSSES
 from entourage.training.file_checks import check_weights, forms_of, need, take
 
 __all__ = ["Reading"]
@@ -48,7 +48,7 @@ class Reading:
         mean, scale = values.mean(0), values.std(0, correction=0)
         scale = torch.where(scale > 0, scale, 1.0)
         loss = (
-            CHOICE_LOSSES["nll"]
+            task.find_loss("nll")
             if isinstance(task, Choice)
             else SUBSET_LOSSES["binary"]
             if isinstance(task, SubsetChoice)
