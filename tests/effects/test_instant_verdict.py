@@ -17,7 +17,7 @@ def test_arrays_lists_sets_and_tables_have_one_verdict():
     assert 0 <= found.none <= 1
     assert 0 <= found.interval[0] <= found.interval[1] <= 1
     assert set(found.effects) == {"attraction", "compromise", "similarity"}
-    assert str(found).startswith("Instant verdict: ")
+    assert "attraction" in str(found)
     sets = Sets.of(X, np.arange(3) != CHOSEN[:, None])
     frame = pd.DataFrame(X.reshape(-1, 2), columns=["a", "b"])
     frame["set"], frame["chosen"] = np.repeat(np.arange(20), 3), 1 - sets.targets.astype(int)

@@ -3,10 +3,10 @@
 import json
 import math
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
@@ -190,13 +190,13 @@ def compare(
     if as_json:
         beside = {
             "verdict": verdict(result),
-            "instant_verdict": None if instant is None else instant.to_json(),
+            "instant_verdict": None if instant is None else asdict(instant),
         }
         typer.echo(json.dumps(result.to_json() | beside))
         return
     console = Console()
     _print_models(console, result, list(dict.fromkeys([result.metric, *metrics]))[:2])
-    said = [] if instant is None else [str(instant)]
+    said = [] if instant is None else [f"Instant verdict: {instant}."]
     for sentence in [verdict(result), *warnings_of(result), *said]:
         console.print(sentence, soft_wrap=True, markup=False)  # a verdict has brackets
     if report is not None:
@@ -207,6 +207,8 @@ def _instant_verdict(
     training: TrainingTable, kind: str, outside: bool, device: str, seed: int
 ) -> "InstantVerdict | None":
     """Return what the pretrained net believes; None where it can't say. What was chosen counts, where anything was."""
+    import numpy as np
+
     from entourage.effects import instant_verdict
 
     sets = training.packed.sets.with_position(None)

@@ -198,7 +198,7 @@ def fit(
         f"{model}, {done} {len(sets):,} sets of {len(sets.objects):,} objects{score}", soft_wrap=True
     )
     if estimator.reading_ is not None and not outside:
-        console.print(str(estimator.reading_.verdict()), soft_wrap=True, markup=False)
+        console.print(f"Instant verdict: {estimator.reading_.verdict()}.", soft_wrap=True, markup=False)
     console.print(f"Model: {out}", soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,13 +193,9 @@ def _print_reading(loaded: Any, content: dict[str, Any], versions: str, as_json:
     found = loaded.reading_.verdict() if known else None
     if as_json:
         shown = {key: content[key] for key in content if key != "reading"}
-        typer.echo(json.dumps(shown | {"instant_verdict": None if found is None else found.to_json()}))
+        typer.echo(json.dumps(shown | {"instant_verdict": None if found is None else asdict(found)}))
         return
-    said = (
-        "–, since there is an outside option"
-        if found is None
-        else str(found).removeprefix("Instant verdict: ")
-    )
+    said = "–, since there is an outside option" if found is None else str(found)
     _show(
         {
             "estimator": content["estimator"],

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -374,7 +375,7 @@ class NetEstimator(MembersPredictor):
         categories, seed = categories_of(self, sets), draw_seed(self.random_state)
         given: Any = self.task, sets, weights, categories
         how: dict[str, Any] = {"fine_tune": self.fine_tune, "seed": seed, "device": self.device}
-        reading = read_sets(*given, tell=partial(print, flush=True) if self.verbose else None, **how)
+        reading = read_sets(*given, tell=_tell if self.verbose else None, **how)
         ablated, held_out = self.net == "pretrained_ablated", None
         if self.validation:
             held_out = scores_held_out(*given, groups=groups, ablated=ablated, **how)
@@ -488,3 +489,8 @@ class NetEstimator(MembersPredictor):
         if "scorer_" in state:  # so that a model trained on a GPU can be unpickled without one
             state = state | {"scorer_": copy.deepcopy(self.scorer_).cpu()}
         return state
+
+
+def _tell(said: str) -> None:
+    """Say it on the error stream, as progress bars do: the output may be JSON."""
+    print(said, file=sys.stderr, flush=True)

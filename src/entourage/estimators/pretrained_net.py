@@ -1,7 +1,6 @@
 """How an estimator uses the pretrained net (:mod:`entourage.pretrained`): what it is given, and what comes back.
 
-``fit`` reads the labelled sets; nothing is trained. Codes of levels become indicators. An outside option becomes one
-more object of each set, at the mean of its objects, with a column of its own that marks it.
+``fit`` reads the labelled sets; nothing is trained. Codes of levels become indicators, and positions are left out.
 
 ``net="pretrained_ablated"`` is the context-ablated control: every object is scored among the same few reference
 objects, so what the net gains over it is due to context, not to what it learnt before.
@@ -21,7 +20,7 @@ from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_number
 from entourage.estimators.validation_split import FEWEST_TO_HOLD_OUT
 from entourage.pretrained import Reading
-from entourage.tasks import Choice, Task
+from entourage.tasks import Task
 
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
@@ -47,6 +46,7 @@ PRETRAINED = ("pretrained", "pretrained_ablated")
 FEW_SETS = 300  # up to which calibration has every set held out once; above, a fifth of them
 FOLDS = 5
 REFERENCES = 4  # sets of reference objects of the control
+AT_ONCE = 4_000_000  # numbers that it scores at once, so that memory stays bounded
 
 
 class HeldOut(NamedTuple):
@@ -89,10 +89,9 @@ def check_pretrained(model: "NetEstimator", sets: Sets) -> None:
     check_number("validation", model.validation, least=0, below=1)
 
 
-def as_read(task: Task, sets: Sets, categories: Categories) -> Sets:
-    """Return sets as the pretrained net takes them: numbers alone, an outside option as an object."""
-    bare = without_codes(sets, categories).with_position(None)
-    return _with_outside(bare) if task.outside else bare
+def as_read(sets: Sets, categories: Categories) -> Sets:
+    """Return sets as the pretrained net takes them: numbers alone."""
+    return without_codes(sets, categories).with_position(None)
 
 
 def read_sets(
@@ -109,8 +108,8 @@ def read_sets(
     """Read those of the labelled sets that are informative."""
     used = task.informative(sets)
     return Reading.read(
-        as_read(task, sets[used], categories),
-        Choice() if task.outside else task,
+        as_read(sets[used], categories),
+        task,
         weights=None if weights is None else weights[used] / weights[used].mean(),
         fine_tune=fine_tune,
         random_state=seed,
@@ -132,11 +131,7 @@ def scores_of_reading(
     plain = partial(scores_of_reading, reading, task, categories=categories, device=device)
     if reference is not None:
         return _ablated_scores(plain, task, sets, reference)
-    found = np.asarray(reading.scores(as_read(task, sets, categories), device), dtype=np.float64)
-    if not task.outside:
-        return found
-    nothing = sets.offsets[1:] + np.arange(len(sets))  # the places of the outside options
-    return np.asarray(np.delete(found, nothing) - np.repeat(found[nothing], sets.sizes))
+    return np.asarray(reading.scores(as_read(sets, categories), device), dtype=np.float64)
 
 
 def draw_reference(sets: Sets, seed: int) -> Sets:
@@ -185,34 +180,20 @@ def scores_held_out(
     return HeldOut(sets[which], np.concatenate(found), None if weights is None else weights[which])
 
 
-def _with_outside(sets: Sets) -> Sets:
-    """Add the outside option behind the objects of each set: chosen where none of them is."""
-    ends = sets.offsets[1:]
-    means = np.add.reduceat(sets.objects, sets.offsets[:-1], axis=0) / sets.sizes[:, None]
-    objects = np.insert(sets.objects, ends, means, axis=0)
-    offsets = sets.offsets + np.arange(len(sets) + 1)
-    marks = np.zeros((len(objects), 1))
-    marks[offsets[1:] - 1] = 1.0
-    targets = None
-    if sets.targets is not None:
-        nothing = np.minimum.reduceat(sets.targets, sets.offsets[:-1]) > 0
-        targets = np.insert(sets.targets, ends, np.where(nothing, 0.0, 1.0))
-    return Sets(np.concatenate([objects, marks], axis=1), offsets, targets, sets.situation, worst=sets.worst)
-
-
 def _ablated_scores(score: Callable[[Sets], Floats], task: Task, sets: Sets, reference: Sets) -> Floats:
     """Score each object in the fixed contexts, and average; relative to them where only differences count."""
-    count = len(sets.objects)
     situation = None if sets.situation is None else np.repeat(sets.situation, sets.sizes, axis=0)
-    total = np.zeros(count)
+    total = np.zeros(len(sets.objects))
     for context in reference.to_list():
-        others = context[:-1]  # with the object, as many as the set had
-        objects = np.concatenate(
-            [sets.objects[:, None], np.broadcast_to(others, (count, *others.shape))], axis=1
-        )
-        m = len(context)
-        own = score(Sets(objects.reshape(count * m, -1), np.arange(count + 1) * m, None, situation)).reshape(
-            count, m
-        )
-        total += own[:, 0] - (own[:, 1:].mean(1) if task.only_differences else 0.0)
+        m, others = len(context), context[:-1]  # with the object, as many as the set had
+        step = max(1, AT_ONCE // context.size)
+        for begin in range(0, len(total), step):
+            part = slice(begin, begin + step)
+            mine = sets.objects[part, None]
+            count = len(mine)
+            objects = np.concatenate([mine, np.broadcast_to(others, (count, *others.shape))], axis=1)
+            given = None if situation is None else situation[part]
+            own = score(Sets(objects.reshape(count * m, -1), np.arange(count + 1) * m, None, given))
+            own = own.reshape(count, m)
+            total[part] += own[:, 0] - (own[:, 1:].mean(1) if task.only_differences else 0.0)
     return total / len(reference)

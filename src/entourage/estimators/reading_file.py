@@ -61,7 +61,7 @@ def reading_from(
     own = {name.removeprefix("reading."): value for name, value in tensors.items()}
     reading = Reading.from_file(content.get("reading"), own)
     blank = Sets(np.zeros((1, first)), [0, 1], None, np.zeros((1, second)) if second else None)
-    seen = as_read(model.task, blank, categories)
+    seen = as_read(blank, categories)
     needed = seen.n_features, seen.n_situation_features
     need(tuple(reading.n_features) == needed, "what was read of labelled sets has other features.")
     model.keep_reading(
