@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 from benchmarks.real.parts import Outcome
 from entourage import __version__
 
-__all__ = ["ROWS", "VALUES", "Key", "key_of", "read_rows", "read_values", "row_of", "write"]
+__all__ = [
+    "ROWS",
+    "VALUES",
+    "Key",
+    "key_of",
+    "machine",
+    "read_rows",
+    "read_values",
+    "row_of",
+    "versions",
+    "write",
+]
 
 ROWS, VALUES = "real_tables.jsonl", "real_values.jsonl"
 Key = tuple[str, str, int, str]
@@ -47,9 +58,9 @@ def row_of(key: Key, outcome: Outcome, budget: float, quick: bool) -> dict[str, 
         "budget": budget,
         **outcome.extra,
         **({"quick": True} if quick else {}),
-        "machine": _machine(),
+        "machine": machine(),
         "threads": torch.get_num_threads(),
-        "versions": _versions(),
+        "versions": versions(),
     }
 
 
@@ -102,7 +113,8 @@ def _unpacked(text: str) -> NDArray[Any]:
 
 
 @cache
-def _machine() -> str:
+def machine() -> str:
+    """Name the processor and count its cores."""
     name = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -116,7 +128,8 @@ def _machine() -> str:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of what was used."""
     found = {"entourage": __version__, "python": platform.python_version(), "torch": str(torch.__version__)}
     for name in ("numpy", "scikit-learn", "lightgbm"):
         try:

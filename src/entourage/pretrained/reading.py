@@ -1,8 +1,8 @@
-"""STUB of the pretrained net's reading of labelled sets: a ridge logit of standardised columns."""
+"""Labelled sets as the pretrained net has read them, ready to score new ones."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -10,27 +10,56 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from entourage.data.sets import Sets
-from entourage.pretrained.verdict import InstantVerdict
+from entourage.errors import DataError
+from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
+from entourage.pretrained.inputs import Knowledge, learn
+from entourage.pretrained.verdict import InstantVerdict, verdict_of
+from entourage.pretrained.weights import pretrained_net
 from entourage.tasks import Choice, SubsetChoice, Task
-from entourage.tasks.losses import LOSSES, SUBSET_LOSSES
-from entourage.training.file_checks import check_weights, forms_of, need, take
+from entourage.training.device import find_device
+from entourage.training.standardizer import Standardizer
 
-__all__ = ["Reading"]
+__all__ = ["Page", "Reading"]
 
-STEPS = 30
+Floats: TypeAlias = NDArray[np.float64]
+
+MOST_OBJECTS = 8_000  # labelled, in one reading; of more, several readings of some sets each
+DRAWS = 4  # readings of a larger table
+CELLS = 60_000  # scored at once
+
+
+@dataclass(frozen=True)
+class Page:
+    """One reading of some labelled sets: what they taught, and the net's memory of them."""
+
+    knowledge: Knowledge
+    memory: Memory
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of labelled sets."""
+    """What the pretrained net knows of a table.
 
-    mean: Tensor
-    scale: Tensor
-    coef: Tensor
-    n_features: tuple[int, int]
+    Parameters
+    ----------
+    kind : a name of `TASK_KINDS`
+    outside : whether nothing may be chosen; then each set has one object more, which stands for that
+    standardise : learnt from the labelled sets
+    pages : one, or several of a larger table, whose scores are averaged
+    n_sets : how many labelled sets there were
+    net : None for the net of the package, otherwise one that was fine-tuned
+    """
+
+    kind: str
+    outside: bool
+    standardise: Standardizer
+    pages: list[Page]
     n_sets: int
+    n_features: tuple[int, int]
+    net: PriorFittedNet | None = None
 
     @classmethod
+    @torch.no_grad()
     def read(
         cls,
         sets: Sets,
@@ -42,72 +71,163 @@ class Reading:
         device: str = "auto",
         tell: Callable[[str], None] | None = None,
     ) -> Self:
-        """Read labelled sets."""
-        assert sets.targets is not None
-        values = torch.from_numpy(_values(sets))
-        mean, scale = values.mean(0), values.std(0, correction=0)
-        scale = torch.where(scale > 0, scale, 1.0)
-        loss = (
-            task.find_loss("nll")
-            if isinstance(task, Choice)
-            else SUBSET_LOSSES["binary"]
-            if isinstance(task, SubsetChoice)
-            else LOSSES["plackett_luce"]
+        """Read labelled sets.
+
+        Parameters
+        ----------
+        sets : with targets, all numeric
+        task : of the targets
+        weights : one a set; a set of weight 0 is left out
+        fine_tune : whether to train the net on them for some hundred steps
+        random_state : of the sets that are read where there are too many, and of fine-tuning
+        """
+        if sets.targets is None:
+            raise DataError("Labelled sets need targets.")
+        if weights is not None:
+            sets, weights = sets[weights > 0], weights[weights > 0]
+            weights = None if np.ptp(weights) == 0 else weights / weights.mean()
+        kind = _kind_of(task)
+        standardise = Standardizer.fit(
+            lambda: iter([sets.objects]), sets.situation, weights=weights, sizes=sets.sizes
         )
-        own = torch.ones(len(sets), dtype=torch.float64) if weights is None else torch.from_numpy(weights)
-        coef = torch.zeros(values.shape[1] + 1, dtype=torch.float64, requires_grad=True)
-        optimizer = torch.optim.LBFGS([coef], max_iter=STEPS, line_search_fn="strong_wolfe")
-        groups = [
-            (torch.from_numpy(chosen), torch.from_numpy(rows), torch.from_numpy(sets.targets[rows]))
-            for chosen, rows in sets.by_size()
-        ]
-
-        def closure() -> Tensor:
-            optimizer.zero_grad()
-            scores = _linear((values - mean) / scale, coef)
-            total = 0.5 * coef.square().sum()
-            for chosen, rows, ranks in groups:
-                mask = torch.ones(rows.shape, dtype=torch.bool)
-                total = total + (own[chosen] * loss(scores[rows], ranks, mask)).sum()
-            total.backward()  # type: ignore[no-untyped-call]
-            return total
-
-        optimizer.step(closure)  # type: ignore[no-untyped-call]
-        if tell is not None:
-            tell(f"read {len(sets)} labelled sets")
-        return cls(mean, scale, coef.detach(), (sets.n_features, sets.n_situation_features), len(sets))
-
-    def scores(self, sets: Sets, device: str = "auto") -> NDArray[np.float64]:
-        """Score all objects, packed."""
-        return np.asarray(
-            _linear((torch.from_numpy(_values(sets)) - self.mean) / self.scale, self.coef).numpy()
+        where = find_device(device)
+        net = pretrained_net()
+        blank = cls(
+            kind, task.outside, standardise, [], len(sets), (sets.n_features, sets.n_situation_features)
         )
+        own: PriorFittedNet | None = None
+        if fine_tune:
+            raise NotImplementedError
+        pages = []
+        for chosen in _draws(sets, np.random.default_rng(random_state)):
+            some = sets if chosen is None else sets[chosen]
+            weight = None if weights is None else weights if chosen is None else weights[chosen]
+            pages.append(blank._page(net if own is None else own, some, weight, where))
+        return cls(kind, task.outside, standardise, pages, len(sets), blank.n_features, own)
+
+    def _page(self, net: PriorFittedNet, sets: Sets, weights: Floats | None, device: torch.device) -> Page:
+        values, mask = self._padded(sets)
+        ranks = sets.pad(np.asarray(sets.targets, dtype=np.float64))
+        ranks = np.where(ranks < 0, np.nan, ranks)
+        if self.outside:  # chosen where nothing else is
+            nothing = np.where((ranks == 0).any(1), 1.0, 0.0)
+            ranks = _behind(ranks[..., None], sets.sizes, nothing[:, None])[..., 0]
+        values_, mask_, ranks_ = (
+            torch.as_tensor(t, device=device).unsqueeze(0) for t in (values, mask, ranks.astype(np.float32))
+        )
+        real = None if mask.all() else mask_
+        weights_ = None
+        if weights is not None:
+            weights_ = torch.as_tensor(weights, dtype=torch.float32, device=device).unsqueeze(0)
+        ranks_ = ranks_ if real is None else ranks_.masked_fill(~real, torch.nan)
+        knowledge, seen = learn(values_, ranks_, real, weights_)
+        memory, _ = net.to(device).read(
+            seen,
+            label_views(ranks_, real),
+            knowledge.columns,
+            knowledge.table,
+            TASK_KINDS.index(self.kind),
+            None if weights_ is None else weights_.log(),
+        )
+        return Page(knowledge, _without_padding(memory, mask_.flatten(1)[0], weights_ is not None))
+
+    def scores(self, sets: Sets, device: str = "auto") -> Floats:
+        """Return the utility of each object, packed."""
+        where = find_device(device)
+        net = (pretrained_net() if self.net is None else self.net).to(where).eval()
+        pages = [Page(_moved(page.knowledge, where), page.memory.to(where)) for page in self.pages]
+        found = np.empty(len(sets.objects))
+        columns = sum(self.n_features) + self.outside
+        with torch.no_grad():
+            for chosen, rows in sets.by_size():
+                step = max(1, CELLS // (columns * rows.shape[1]))
+                for start in range(0, len(chosen), step):
+                    some = chosen[start : start + step]
+                    values, _ = self._padded(sets[some])
+                    found[rows[start : start + step]] = self._scored(net, pages, values, where)
+        return found
+
+    def _scored(
+        self, net: PriorFittedNet, pages: list[Page], values: NDArray[np.float32], device: torch.device
+    ) -> Floats:
+        given = torch.as_tensor(values, device=device).unsqueeze(0)
+        task, every = TASK_KINDS.index(self.kind), []
+        for page in pages:
+            seen = page.knowledge.see(given, None)
+            utilities = net.score(page.memory, seen, page.knowledge.columns, task)[0].double()
+            if self.outside:
+                utilities = (utilities - utilities[:, -1:])[:, :-1]
+            elif self.kind != "subset":
+                utilities = utilities - utilities.mean(1, keepdim=True)
+            every.append(utilities)
+        return np.asarray(torch.stack(every).mean(0).cpu().numpy())
 
     def verdict(self) -> InstantVerdict:
-        """Say what there is of context."""
-        return InstantVerdict(0.5, 0.1, (0.0, 0.4), {"attraction": 0.3, "compromise": 0.3, "similarity": 0.3})
+        """Return what the net believes of the context."""
+        return verdict_of([page.memory.verdict for page in self.pages])
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return what a file holds."""
-        content = {"n_features": list(self.n_features), "n_sets": self.n_sets}
-        return content, {"mean": self.mean, "scale": self.scale, "coef": self.coef}
-
-    @classmethod
-    def from_file(cls, content: Any, tensors: dict[str, Tensor]) -> Self:
-        """Make it again."""
-        first, second = take(content, "n_features", tuple[int, int])
-        need(0 < first < 10**6 and 0 <= second < 10**6, "its reading is malformed.")
-        like = torch.zeros(first + second + 1, dtype=torch.float64)
-        check_weights(tensors, forms_of({"mean": like[1:], "scale": like[1:], "coef": like}), "the reading")
-        return cls(**tensors, n_features=(first, second), n_sets=take(content, "n_sets", int, least=1))
-
-
-def _values(sets: Sets) -> NDArray[np.float64]:
-    parts = [np.asarray(sets.objects, dtype=np.float64)]
-    if sets.situation is not None:
-        parts.append(np.repeat(np.asarray(sets.situation, dtype=np.float64), sets.sizes, axis=0))
-    return np.concatenate(parts, axis=1)
+    def _padded(self, sets: Sets) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Return standardised columns (n, m, d), those of the situation included, and the mask."""
+        shown = sets.with_features(self.standardise(sets.objects, 0), None)
+        values, _, mask = shown.to_padded()
+        if sets.situation is not None:
+            shared = self.standardise(sets.situation, 1)
+            shared = np.broadcast_to(shared[:, None], (*mask.shape, shared.shape[1]))
+            values = np.concatenate([values, shared], axis=2)
+        values = values.astype(np.float32)
+        if self.outside:
+            flag = np.zeros((*mask.shape, 1), dtype=np.float32)
+            values = np.concatenate([values, flag], axis=2)
+            nothing = np.zeros((len(values), 1, values.shape[2]), dtype=np.float32)
+            nothing[..., -1] = 1.0
+            values = _behind(values, sets.sizes, nothing)
+            mask = np.concatenate([mask, np.ones((len(mask), 1), dtype=bool)], axis=1)
+            mask = np.sort(mask, axis=1)[:, ::-1].copy()
+        return values, mask
 
 
-def _linear(values: Tensor, coef: Tensor) -> Tensor:
-    return values @ coef[:-1] + coef[-1]
+def _kind_of(task: Task) -> str:
+    return "choice" if isinstance(task, Choice) else "subset" if isinstance(task, SubsetChoice) else "ranking"
+
+
+def _behind(values: NDArray[Any], sizes: NDArray[np.int64], last: NDArray[Any]) -> NDArray[Any]:
+    """Put one object more behind the last of each set, (n, m, any) to (n, m + 1, any)."""
+    wide = np.concatenate([values, np.zeros_like(values[:, :1])], axis=1)
+    wide[np.arange(len(sizes)), sizes] = last.reshape(len(sizes), *values.shape[2:])
+    return wide
+
+
+def _draws(sets: Sets, random: np.random.Generator) -> Iterator[NDArray[np.int64] | None]:
+    """Return which sets are read together: all, or some at random, several times."""
+    if len(sets.objects) <= MOST_OBJECTS:
+        yield None
+        return
+    for _ in range(DRAWS):
+        order = random.permutation(len(sets))
+        count = int(np.searchsorted(np.cumsum(sets.sizes[order]), MOST_OBJECTS, side="right"))
+        yield np.sort(order[: max(1, count)])
+
+
+def _without_padding(memory: Memory, real: Tensor, weighted: bool) -> Memory:
+    """Drop what stands for no object; keep the weights, where there are such."""
+    if memory.bias is None:
+        return memory
+    return Memory(
+        memory.points,
+        memory.pooling,
+        memory.facts,
+        [state[:, real] for state in memory.states],
+        memory.bias[:, real] if weighted else None,
+        memory.gates,
+        memory.verdict,
+    )
+
+
+def _moved(knowledge: Knowledge, device: torch.device) -> Knowledge:
+    def move(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(device)
+        return type(value)(**{f.name: move(getattr(value, f.name)) for f in fields(value)})
+
+    moved: Knowledge = move(knowledge)
+    return moved

@@ -1,0 +1,385 @@
+"""The prior-fitted net: it reads labelled sets and scores new ones in one pass, without training on them.
+
+Three parts. The *columns* are read one by one, with shared weights: a few inducing points per column attend to its
+labelled cells, columns attend to each other, and each cell attends to the points of its column. An *object* is the
+weighted sum of its cells. *Blocks* of attention within a set, attention to the labelled objects, and an MLP then do
+the inference. New sets see labelled ones, never each other. No part knows an order of columns, sets or objects.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["EFFECTS", "SHARES", "TASK_KINDS", "Memory", "PriorFittedNet", "Seen", "Verdict", "label_views"]
+
+TASK_KINDS = ("choice", "ranking", "subset")
+EFFECTS = ("attraction", "compromise", "similarity")
+SHARES = (
+    0.0,
+    0.02,
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.55,
+    0.75,
+    1.0,
+)  # borders of the bins of the context's share
+VIEWS, LABEL_VIEWS, COLUMN_FACTS, TABLE_FACTS, BASES = 5, 4, 10, 17, 7  # widths of the inputs
+FEW = 12  # objects of a set up to which attention within it is written as sums of products, on a GPU
+
+
+class Seen(NamedTuple):
+    """What the net sees of some sets.
+
+    Parameters
+    ----------
+    cells : (W, n, m, d, 5)
+    base : (W, n, m, 7)
+    mask : (W, n, m) bool, or None
+    """
+
+    cells: Tensor
+    base: Tensor
+    mask: Tensor | None
+
+
+class Verdict(NamedTuple):
+    """Logits of the context's share, "none" and then the bins of `SHARES` (W, 11), and of the effects (W, 3)."""
+
+    share: Tensor
+    effects: Tensor
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The labelled sets as the net has read them.
+
+    Parameters
+    ----------
+    points : for each round, the inducing points of the columns (W, d, points, cell width)
+    pooling : (W, heads, d) the weight of each column in an object
+    facts : (W, width) what is known of the table as a whole
+    states : for each block, the labelled objects (W, objects, width), from which keys and values are made
+    bias : (W, objects), the logarithm of how much an object counts, minus infinity for padding; None if all count 1
+    gates : (W, 7) the weights of the ridge logits
+    verdict : what is said of the context
+    """
+
+    points: list[Tensor]
+    pooling: Tensor
+    facts: Tensor
+    states: list[Tensor]
+    bias: Tensor | None
+    gates: Tensor
+    verdict: Verdict
+
+    def to(self, *args: torch.device | torch.dtype) -> "Memory":
+        """Move all tensors."""
+        return replace(
+            self,
+            points=[t.to(*args) for t in self.points],
+            pooling=self.pooling.to(*args),
+            facts=self.facts.to(*args),
+            states=[t.to(*args) for t in self.states],
+            bias=None if self.bias is None else self.bias.to(*args),
+            gates=self.gates.to(*args),
+            verdict=Verdict(*(t.to(*args) for t in self.verdict)),
+        )
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """(..., n, width) to (..., heads, n, width / heads)."""
+    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
+
+
+def _join(x: Tensor) -> Tensor:
+    return x.transpose(-2, -3).flatten(-2)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = None) -> Tensor:
+    """Attention of (..., n, width) to (..., k, width); leading axes are merged for the kernels."""
+    lead = q.shape[:-2]
+    q, k, v = (_split(t.flatten(0, -3), heads) for t in (q, k, v))
+    if bias is not None:
+        bias = bias.to(q.dtype).flatten(0, len(lead) - 1)
+    return _join(F.scaled_dot_product_attention(q, k, v, attn_mask=bias)).unflatten(0, lead)
+
+
+def _attend_few(q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None) -> Tensor:
+    """Do the same among few objects, as sums of products: on a GPU, kernels of attention are made for many."""
+    q, k, v = (t.unflatten(-1, (heads, -1)) for t in (q, k, v))
+    logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1).float() * q.shape[-1] ** -0.5
+    if mask is not None:
+        logits = logits.masked_fill(~mask[..., None, :, None], -1e9)
+    share = logits.softmax(-2).to(v.dtype)
+    return (share.unsqueeze(-1) * v.unsqueeze(-4)).sum(-3).flatten(-2)
+
+
+class _Norm(nn.LayerNorm):
+    """Layer norm in the precision of what comes in; its sums are in float32 in any case."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            return F.layer_norm(
+                x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps
+            )
+
+
+def _mlp(width: int, ratio: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, ratio * width), nn.GELU(), nn.Linear(ratio * width, width))
+
+
+class _Round(nn.Module):
+    """One round of reading columns: points read labelled cells, columns each other, cells the points."""
+
+    def __init__(self, width: int, points: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.points = nn.Parameter(torch.randn(points, width) * 0.5)
+        self.norms = nn.ModuleList(_Norm(width) for _ in range(5))
+        self.read_keys, self.read_out = nn.Linear(width, 2 * width), nn.Linear(width, width)
+        self.across, self.across_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.column_mlp = _mlp(width, 2)
+        self.ask, self.answer = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.ask_out = nn.Linear(width, width)
+        self.mlp = _mlp(width, 2)
+        for last in (self.across_out, self.column_mlp[2], self.ask_out, self.mlp[2]):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def learn(self, normed: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the points (W, d, points, width) of labelled cells (W, d, objects, width)."""
+        k, v = self.read_keys(normed).chunk(2, -1)
+        q = self.points.to(k.dtype).expand(*normed.shape[:2], -1, -1)
+        if bias is not None:
+            bias = bias[:, None, None, None].expand(-1, normed.shape[1], -1, len(self.points), -1)
+        points = q + self.read_out(_attend(q, k, v, self.heads, bias))
+        columns = points.transpose(1, 2)  # (W, points, d, width): point by point, columns see each other
+        q, k, v = self.across(self.norms[1](columns)).chunk(3, -1)
+        columns = columns + self.across_out(_attend(q, k, v, self.heads))
+        columns = columns + self.column_mlp(self.norms[2](columns))
+        return columns.transpose(1, 2)
+
+    def forward(self, cells: Tensor, normed: Tensor, points: Tensor) -> Tensor:
+        """Let cells (W, d, objects, width) look at the points of their columns."""
+        k, v = self.answer(self.norms[3](points)).chunk(2, -1)
+        cells = cells + self.ask_out(_attend(self.ask(normed), k, v, self.heads))
+        return cells + self.mlp(self.norms[4](cells))
+
+
+class _Block(nn.Module):
+    """Attention within a set, attention to the labelled objects, and an MLP."""
+
+    def __init__(self, width: int, heads: int, ratio: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(_Norm(width) for _ in range(3))
+        self.within, self.within_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.ask, self.answer = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.ask_out = nn.Linear(width, width)
+        self.sharpness = nn.Parameter(torch.zeros(heads))  # how the attention narrows as objects abound
+        self.mlp = _mlp(width, ratio)
+        for last in (self.within_out, self.ask_out, self.mlp[2]):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def inside(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Let the objects of a set (W, n, m, width) look at each other."""
+        q, k, v = self.within(self.norms[0](x)).chunk(3, -1)
+        if x.is_cuda and x.shape[2] <= FEW:
+            return x + self.within_out(_attend_few(q, k, v, self.heads, mask))
+        bias = None
+        if mask is not None:
+            bias = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -1e9)[:, :, None, None, :]
+            bias = bias.expand(-1, -1, self.heads, x.shape[2], -1)
+        return x + self.within_out(_attend(q, k, v, self.heads, bias))
+
+    def labelled(
+        self, x: Tensor, normed: Tensor, state: Tensor, bias: Tensor | None, count: Tensor
+    ) -> Tensor:
+        """Let objects (W, n, m, width) look at the labelled ones (W, objects, width)."""
+        q = self.ask(normed).flatten(1, 2)
+        k, v = self.answer(state).chunk(2, -1)
+        narrow = 1 + self.sharpness * (count.log() - 5).unsqueeze(-1)  # (W, heads)
+        narrow = narrow.to(q.dtype).repeat_interleave(q.shape[-1] // self.heads, -1).unsqueeze(1)
+        if bias is not None:
+            bias = bias[:, None, None, :].expand(-1, self.heads, q.shape[1], -1)
+        x = x + self.ask_out(_attend(q * narrow, k, v, self.heads, bias)).unflatten(1, x.shape[1:3])
+        return x + self.mlp(self.norms[2](x))
+
+
+class PriorFittedNet(nn.Module):
+    """A net that has learnt how to learn from labelled sets.
+
+    Parameters
+    ----------
+    width : of an object
+    blocks : how many
+    cell_width : of a cell
+    heads : of attention
+    """
+
+    def __init__(self, width: int = 256, blocks: int = 6, cell_width: int = 64, heads: int = 8) -> None:
+        super().__init__()
+        self.settings = {"width": width, "blocks": blocks, "cell_width": cell_width, "heads": heads}
+        self.heads = heads
+        self.cell = nn.Linear(VIEWS, cell_width)
+        self.column = nn.Linear(COLUMN_FACTS, cell_width)
+        self.cell_label, self.object_label = nn.Linear(LABEL_VIEWS, cell_width), nn.Linear(LABEL_VIEWS, width)
+        self.cell_task, self.object_task = nn.Embedding(3, cell_width), nn.Embedding(3, width)
+        self.rounds = nn.ModuleList(_Round(cell_width, 16, 4) for _ in range(2))
+        self.pool_scores = nn.Sequential(_Norm(cell_width), nn.Linear(cell_width, heads))
+        self.pool_values = nn.Sequential(_Norm(cell_width), nn.Linear(cell_width, 2 * width))
+        self.base = nn.Linear(2 * BASES, width)
+        self.set_size = nn.Linear(1, width)
+        self.table = nn.Sequential(nn.Linear(TABLE_FACTS, width), nn.GELU(), nn.Linear(width, width))
+        self.blocks = nn.ModuleList(_Block(width, heads, 4) for _ in range(blocks))
+        self.norm = _Norm(width)
+        self.head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, len(TASK_KINDS)))
+        self.pool_objects = nn.Linear(width, 4)
+        self.summary = nn.Sequential(nn.Linear(4 * width + TABLE_FACTS, width), nn.GELU())
+        self.gates = nn.Linear(width, BASES + 1)
+        self.verdict = nn.Linear(width, len(SHARES) + len(EFFECTS))
+        for last in (self.head[2], self.gates):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def read(
+        self,
+        seen: Seen,
+        labels: Tensor,
+        columns: Tensor,
+        table: Tensor,
+        task: int,
+        log_weights: Tensor | None = None,
+    ) -> tuple[Memory, Tensor]:
+        """Read labelled sets, and score the sets behind them.
+
+        Parameters
+        ----------
+        seen : what is seen of all sets, the labelled ones first
+        labels : (W, labelled sets, m, 4); see `label_views`
+        columns : (W, d, 10), table : (W, 17); what is known of them
+        task : a place in `TASK_KINDS`
+        log_weights : (W, labelled sets), where they don't count the same
+
+        Returns
+        -------
+        What is remembered of the labelled sets, and the utilities of the others (W, n, m).
+        """
+        n = labels.shape[1]
+        bias = self._bias(seen, n, log_weights)
+        cells = self._cells(seen, columns, task)
+        shown = self.cell_label(labels).flatten(1, 2).unsqueeze(1)
+        objects = shown.shape[2]
+        cells = torch.cat([cells[:, :, :objects] + shown, cells[:, :, objects:]], 2)
+        points = []
+        for each in self.rounds:
+            normed = each.norms[0](cells)
+            points.append(each.learn(normed[:, :, :objects], bias))
+            cells = each(cells, normed, points[-1])
+        pooling = self.pool_scores(points[-1].mean(2)).transpose(1, 2).float().softmax(-1)
+        facts = self.table(table)
+        x = self._objects(cells, pooling, facts, seen, task)
+        x = torch.cat([x[:, :n] + self.object_label(labels), x[:, n:]], 1)
+        count = _count(x[:, :n], bias)
+        states = []
+        for block in self.blocks:
+            x = block.inside(x, seen.mask)
+            normed = block.norms[1](x)
+            states.append(normed[:, :n].flatten(1, 2))
+            x = block.labelled(x, normed, states[-1], bias, count)
+        x = self.norm(x)
+        gates, verdict = self._conclude(x[:, :n].flatten(1, 2), bias, table)
+        memory = Memory(points, pooling, facts, states, bias, gates, verdict)
+        return memory, self._utilities(x[:, n:], seen.base[:, n:], gates, task)
+
+    def score(self, memory: Memory, seen: Seen, columns: Tensor, task: int) -> Tensor:
+        """Return the utilities (W, n, m) of the objects of new sets."""
+        cells = self._cells(seen, columns, task)
+        for each, points in zip(self.rounds, memory.points, strict=True):
+            cells = each(cells, each.norms[0](cells), points)
+        x = self._objects(cells, memory.pooling, memory.facts, seen, task)
+        count = _count(memory.states[0], memory.bias)
+        for block, state in zip(self.blocks, memory.states, strict=True):
+            x = block.inside(x, seen.mask)
+            x = block.labelled(x, block.norms[1](x), state, memory.bias, count)
+        return self._utilities(self.norm(x), seen.base, memory.gates, task)
+
+    @staticmethod
+    def _bias(seen: Seen, n: int, log_weights: Tensor | None) -> Tensor | None:
+        """Return what is added to the attention to each labelled object (W, objects)."""
+        if seen.mask is None and log_weights is None:
+            return None
+        bias = seen.base.new_zeros((seen.base.shape[0], n, seen.base.shape[2]))
+        if log_weights is not None:
+            bias = bias + log_weights.unsqueeze(-1)
+        if seen.mask is not None:
+            bias = bias.masked_fill(~seen.mask[:, :n], -1e9)
+        return bias.flatten(1)
+
+    def _cells(self, seen: Seen, columns: Tensor, task: int) -> Tensor:
+        """Return the first states of the cells (W, d, objects, width)."""
+        cells = self.cell(seen.cells).flatten(1, 2).transpose(1, 2)
+        return cells + (self.column(columns) + self.cell_task.weight[task]).unsqueeze(2).to(cells.dtype)
+
+    def _objects(self, cells: Tensor, pooling: Tensor, facts: Tensor, seen: Seen, task: int) -> Tensor:
+        """Return the first states of the objects (W, n, m, width)."""
+        n, m = seen.base.shape[1:3]
+        values, sums = self.pool_values(cells).chunk(2, -1)  # (W, d, objects, width)
+        weight = (
+            pooling.to(values.dtype).transpose(1, 2).repeat_interleave(values.shape[-1] // self.heads, -1)
+        )
+        mixed = (values * weight.unsqueeze(2)).sum(1) + sums.mean(1) * cells.shape[1] ** 0.5
+        base = seen.base.clamp(-30, 30)
+        objects = mixed.unflatten(1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
+        if seen.mask is None:
+            sizes = seen.base.new_full((1, 1, 1, 1), float(m))
+        else:
+            sizes = seen.mask.sum(2, keepdim=True).unsqueeze(-1).to(seen.base.dtype)
+        whole = facts[:, None, None] + self.object_task.weight[task]
+        return objects + (self.set_size(sizes.clamp_min(1).log()) + whole).to(objects.dtype)
+
+    def _conclude(self, x: Tensor, bias: Tensor | None, table: Tensor) -> tuple[Tensor, Verdict]:
+        """Return the weights of the ridge logits and the verdict, from the labelled objects (W, objects, width)."""
+        weight = self.pool_objects(x).float()
+        if bias is not None:
+            weight = weight + bias.unsqueeze(-1)
+        pooled = (weight.softmax(1).transpose(1, 2).to(x.dtype) @ x).flatten(1)
+        summary = self.summary(torch.cat([pooled, table.to(pooled.dtype)], -1))
+        gates = self.gates(summary).float()
+        verdict = self.verdict(summary).float()
+        gates = gates[:, :-1].softmax(-1) * gates[:, -1:].clamp(-4, 4).exp()
+        return gates, Verdict(verdict[:, : len(SHARES)], verdict[:, len(SHARES) :])
+
+    def _utilities(self, x: Tensor, base: Tensor, gates: Tensor, task: int) -> Tensor:
+        return self.head(x)[..., task].float() + (base.float() * gates[:, None, None]).sum(-1)
+
+
+def _count(labelled: Tensor, bias: Tensor | None) -> Tensor:
+    """Return how many labelled objects there are (W,), at least 2."""
+    if bias is not None:
+        return bias.float().exp().sum(1).clamp_min(2)
+    count = labelled.shape[1:-1].numel()
+    return torch.full((len(labelled),), max(float(count), 2.0), device=labelled.device)
+
+
+def label_views(ranks: Tensor, mask: Tensor | None) -> Tensor:
+    """Return what the net sees of labels, (W, n, m, 4): place from 1 (best) to -1, its square, top, not ranked."""
+    known = ~ranks.isnan()
+    if mask is not None:
+        known = known & mask
+    clean = torch.where(known, ranks, torch.inf)
+    ahead = ((clean.unsqueeze(-1) > clean.unsqueeze(-2)) & known.unsqueeze(-2)).sum(-1)
+    level = ((clean.unsqueeze(-1) == clean.unsqueeze(-2)) & known.unsqueeze(-2)).sum(-1)
+    most = (known.sum(-1, keepdim=True) - 1).clamp_min(1)
+    place = 1 - (2 * ahead + level - 1).to(ranks.dtype) / most
+    top = (ahead == 0) & known
+    views = torch.stack([place * known, (place**2) * known, top, ~known], -1)
+    return views.to(ranks.dtype)

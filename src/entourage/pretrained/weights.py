@@ -1,0 +1,55 @@
+"""The weights that come with the package: one safetensors file in bfloat16, known by its checksum."""
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load as tensors_from_bytes
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from entourage.errors import ModelFileError
+from entourage.files import write_atomically
+from entourage.nets.prior_fitted import PriorFittedNet
+
+__all__ = ["CHECKSUM", "FILE", "pretrained_net", "read_weights", "write_weights"]
+
+FILE = Path(__file__).with_name("weights.safetensors")
+CHECKSUM = Path(__file__).with_name("weights.sha256")
+
+
+def write_weights(
+    path: Path, settings: dict[str, int], weights: dict[str, Tensor], dtype: torch.dtype
+) -> None:
+    """Write weights with the settings of their net."""
+    content = tensors_to_bytes(
+        {name: value.to(dtype).contiguous() for name, value in weights.items()},
+        metadata={"net": json.dumps(settings, sort_keys=True)},
+    )
+    write_atomically(path, content)
+
+
+def read_weights(path: Path) -> PriorFittedNet:
+    """Return the net whose weights a file holds, in float32."""
+    try:
+        with safe_open(path, "pt") as file:
+            settings: dict[str, Any] = json.loads((file.metadata() or {})["net"])
+        weights = {name: value.float() for name, value in tensors_from_bytes(path.read_bytes()).items()}
+        net = PriorFittedNet(**settings)
+        net.load_state_dict(weights)
+    except Exception as error:
+        raise ModelFileError(f"{path} holds no weights of a prior-fitted net: {error}") from error
+    return net
+
+
+@cache
+def pretrained_net() -> PriorFittedNet:
+    """Return the net of the package; its weights are read once, and never changed."""
+    expected = CHECKSUM.read_text().split()[0]
+    if hashlib.sha256(FILE.read_bytes()).hexdigest() != expected:
+        raise ModelFileError(f"{FILE} is not the file that belongs to this package; install entourage anew.")
+    return read_weights(FILE).eval().requires_grad_(False)

@@ -1,0 +1,283 @@
+"""Pretraining: draw worlds from the prior, let the net read some of their sets, and score it on the others.
+
+One step draws a shape (sets, objects, columns, task), worlds of that shape, and reads all of them at once, so nothing
+is padded but in ragged worlds. Weights are averaged (EMA); the average is what is kept, and what a later call starts
+from, with a fresh optimiser and a short warm-up.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from entourage.nets.prior_fitted import SHARES, TASK_KINDS, Memory, PriorFittedNet, Seen, label_views
+from entourage.pretrained.inputs import learn
+from entourage.pretrained.ridge import Comparisons
+from entourage.pretraining.prior import Shape, Worlds, draw_worlds
+
+__all__ = ["Lesson", "Plan", "Reading", "append_line", "pretrain"]
+
+SIZES = {2: 0.12, 3: 0.24, 4: 0.16, 5: 0.16, 6: 0.12, 8: 0.08, 12: 0.07, 20: 0.05}  # objects of a set
+LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.07, 1024: 0.02}
+COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
+TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
+RAGGED = 0.25
+AT_ONCE = 2  # steps whose worlds are drawn together
+TELL = 250  # steps between two lines
+CLIP = 1.0  # the largest norm of a gradient
+SHARE_WEIGHT, EFFECT_WEIGHT = 0.1, 0.05  # of the verdict in the loss
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, how much at once, how fast.
+
+    Parameters
+    ----------
+    seconds : of training
+    objects : at most, in one step
+    cells : at most, in one step
+    queries : sets of each world that are scored
+    learning_rate, warmup : the highest, and the steps to it
+    decay : the part of the time in which the learning rate falls to 0, at the end
+    average : of weights, over about 1 / (1 - average) steps
+    muon : whether matrices are updated by Muon, otherwise all by AdamW
+    """
+
+    seconds: float
+    objects: int = 48_000
+    cells: int = 400_000
+    queries: int = 48
+    learning_rate: float = 6e-4
+    warmup: int = 300
+    decay: float = 0.0
+    average: float = 0.999
+    muon: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a net makes of worlds: its memory of their labelled sets, utilities of the others, and what was there."""
+
+    memory: Memory
+    utilities: Tensor  # (W, queries, m)
+    ranks: Tensor
+    mask: Tensor | None
+
+    def gains(self, task: str) -> Tensor:
+        """Return the log-likelihood of each scored set, less that of a uniform choice (W, queries)."""
+        if task == "subset":
+            chosen = (self.ranks == 0).to(self.utilities.dtype)
+            loss = F.binary_cross_entropy_with_logits(self.utilities, chosen, reduction="none")
+            gain = np.log(2.0) - loss
+            return (gain if self.mask is None else gain * self.mask).sum(-1)
+        return Comparisons.of(self.ranks, self.mask).gains(self.utilities.unsqueeze(1)).squeeze(1)
+
+    def stakes(self, task: str) -> Tensor:
+        """Return what is at stake in each set: minus the log-likelihood of a uniform choice (W, queries)."""
+        if task == "subset":
+            count = self.ranks.shape[-1] if self.mask is None else self.mask.sum(-1)
+            return torch.as_tensor(count, device=self.ranks.device) * np.log(2.0) + 0 * self.ranks[..., 0]
+        made = Comparisons.of(self.ranks, self.mask)
+        return (made.chosen * made.among.sum(-1).clamp_min(1).log()).sum(-1)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Worlds as a net sees them, and what is known of those sets that it must score."""
+
+    task: str
+    seen: Seen
+    labels: Tensor
+    columns: Tensor
+    table: Tensor
+    ranks: Tensor
+    mask: Tensor | None
+    share: Tensor
+    effects: Tensor
+    oracle: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, worlds: Worlds, task: str, labelled: int) -> "Lesson":
+        """Label the first sets of each world."""
+        ranks = worlds.labels if task == "ranking" else 1 - worlds.labels
+        known = ranks[:, :labelled]
+        first, rest = (None, None) if worlds.mask is None else worlds.mask.tensor_split([labelled], 1)
+        knowledge, seen = learn(worlds.values, known, worlds.mask)
+        return cls(
+            task,
+            seen,
+            label_views(known, first),
+            knowledge.columns,
+            knowledge.table,
+            ranks[:, labelled:],
+            rest,
+            worlds.share,
+            worlds.effects,
+            worlds.oracle[:, labelled:],
+        )
+
+    def parts(self, count: int) -> Iterator["Lesson"]:
+        """Cut it into so many lessons, by worlds."""
+        each = -(-len(self.share) // count)
+        for start in range(0, len(self.share), each):
+            some = slice(start, start + each)
+
+            def cut(value: Any, some: slice = some) -> Any:
+                if value is None or isinstance(value, str):
+                    return value
+                return Seen(*(cut(t) for t in value)) if isinstance(value, Seen) else value[some]
+
+            yield Lesson(*(cut(getattr(self, field.name)) for field in fields(self)))
+
+    def read_by(self, net: PriorFittedNet) -> Reading:
+        """Let a net read the labelled sets, and score the others."""
+        task = TASK_KINDS.index(self.task)
+        memory, utilities = net.read(self.seen, self.labels, self.columns, self.table, task)
+        return Reading(memory, utilities, self.ranks, self.mask)
+
+
+def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
+    """Return the loss: of the scored sets, relative to a uniform choice, and of the verdict."""
+    main = 1 - reading.gains(lesson.task).sum() / reading.stakes(lesson.task).sum().clamp_min(1e-6)
+    borders = torch.tensor(SHARES[1:-1], device=lesson.share.device)
+    bins = torch.where(lesson.share > 0, torch.bucketize(lesson.share, borders) + 1, 0)
+    share = F.cross_entropy(reading.memory.verdict.share, bins)
+    effects = F.binary_cross_entropy_with_logits(reading.memory.verdict.effects, lesson.effects.float())
+    return main + SHARE_WEIGHT * share + EFFECT_WEIGHT * effects
+
+
+def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
+    """Draw the shape of the worlds of a step, and how many of their sets are labelled."""
+    drawn = [
+        list(table)[int(random.choice(len(table), p=np.array(list(table.values())) / sum(table.values())))]
+        for table in (SIZES, LABELLED, COLUMNS, TASKS)
+    ]
+    m, k, d, task = int(drawn[0]), int(drawn[1]), int(drawn[2]), str(drawn[3])
+    if k * m > 4_096:
+        k = max(8, 4_096 // m)
+    d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
+    of_world = (k + plan.queries) * m
+    count = max(1, min(plan.objects // of_world, plan.cells // (of_world * d), 256))
+    ragged = m > 2 and random.random() < RAGGED
+    return Shape(count, k + plan.queries, m, d, task, ragged), k
+
+
+def pretrain(
+    net: PriorFittedNet,
+    plan: Plan,
+    device: torch.device,
+    tell: Callable[[dict[str, Any]], None],
+) -> dict[str, Tensor]:
+    """Train for so many seconds; return the averaged weights."""
+    net = net.to(device).train()
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for every new shape, for a second
+    random = np.random.default_rng(plan.seed)
+    generator = torch.Generator(device).manual_seed(plan.seed)
+    optimizers = list(_optimizers(net, plan))
+    average = [p.detach().clone() for p in net.parameters()]
+    started, step, kept = time.perf_counter(), 0, []
+    lessons: list[Lesson] = []
+    while (spent := time.perf_counter() - started) < plan.seconds:
+        rate = plan.learning_rate * min(1.0, (step + 1) / plan.warmup)
+        if plan.decay > 0:
+            rate *= min(1.0, max(0.0, (1 - spent / plan.seconds) / plan.decay))
+        if not lessons:
+            shape, labelled = draw_shape(plan, random)
+            worlds = draw_worlds(replace(shape, worlds=AT_ONCE * shape.worlds), generator)
+            lessons = list(Lesson.of(worlds, shape.task, labelled).parts(AT_ONCE))
+        lesson = lessons.pop()
+        with torch.autocast(device.type, torch.bfloat16):
+            reading = lesson.read_by(net)
+        loss = loss_of(reading, lesson)
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.get_total_norm([p.grad for p in net.parameters() if p.grad is not None])
+        sound = norm.isfinite()  # a step that is not is left out, without waiting for the device
+        factor = torch.where(sound, (CLIP / (norm + 1e-6)).clamp_max(1.0), 0.0)
+        for p in net.parameters():
+            if p.grad is not None:
+                p.grad = torch.where(sound, p.grad * factor, 0.0)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+        step += 1
+        decay = min(plan.average, step / (step + 10))
+        torch._foreach_lerp_(average, [p.detach() for p in net.parameters()], 1 - decay)
+        kept.append(_row(reading, lesson, loss))
+        if step % TELL == 0 or time.perf_counter() - started >= plan.seconds:
+            tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
+            kept = []
+    names = [name for name, _ in net.named_parameters()]
+    return {name: value.cpu() for name, value in zip(names, average, strict=True)}
+
+
+def _optimizers(net: nn.Module, plan: Plan) -> Iterator[torch.optim.Optimizer]:
+    named = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
+    inner = [
+        p
+        for name, p in named
+        if p.ndim == 2 and ("blocks" in name or "rounds" in name) and "points" not in name
+    ]
+    others = [p for _, p in named if not any(p is q for q in inner)]
+    if plan.muon:
+        yield torch.optim.Muon(
+            inner, lr=plan.learning_rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"
+        )
+        yield torch.optim.AdamW(
+            others, lr=plan.learning_rate, weight_decay=0.0, betas=(0.9, 0.98), fused=True
+        )
+    else:
+        yield torch.optim.AdamW(
+            inner + others, lr=plan.learning_rate, weight_decay=0.02, betas=(0.9, 0.98), fused=True
+        )
+
+
+@torch.no_grad()
+def _row(reading: Reading, lesson: Lesson, loss: Tensor) -> tuple[Any, Tensor]:
+    """Return what is kept of a step, without waiting for the device."""
+    gains, stakes = reading.gains(lesson.task), reading.stakes(lesson.task)
+    oracle = lesson.oracle + stakes
+    known = ~oracle.isnan()
+    ideal, mine = (torch.where(known, value, 0).sum() for value in (oracle, gains))
+    key = (lesson.task, lesson.labels.shape[1], lesson.labels.shape[2])
+    return key, torch.stack([loss.detach(), gains.sum() / stakes.sum(), mine, ideal])
+
+
+def _summary(kept: list[tuple[Any, Tensor]]) -> dict[str, Any]:
+    """Return the mean loss, and which part of the oracle's gain was reached: in all, by task, sets and objects."""
+    values = torch.stack([value for _, value in kept]).double().cpu().numpy()
+    keys = [key for key, _ in kept]
+
+    def reached(rows: list[int]) -> float:
+        return round(float(values[rows, 2].sum() / max(values[rows, 3].sum(), 1e-9)), 4)
+
+    groups: dict[str, list[int]] = {}
+    for i, (task, labelled, objects) in enumerate(keys):
+        for name in (task, f"N={labelled}", f"m={objects}"):
+            groups.setdefault(name, []).append(i)
+    every = list(range(len(keys)))
+    return {
+        "loss": round(float(np.nanmean(values[:, 0])), 5),
+        "left out": int(np.isnan(values[:, 0]).sum()),
+        "gain": round(float(np.nanmean(values[:, 1])), 5),
+        "reached": reached(every),
+        "by": {name: reached(rows) for name, rows in sorted(groups.items())},
+    }
+
+
+def append_line(path: Path, row: dict[str, Any]) -> None:
+    """Append a row to a log."""
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
