@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from commands import run
 
 from entourage import instant_verdict, load
+from entourage.pretrained import Reading
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +68,16 @@ def test_fit_info_predict_evaluate_and_effects(folder, capsys):
 
 
 def test_fine_tuning_is_kept_and_wrong_options_say_what_to_do(folder, capsys):
-    code, out, err = fit(capsys, folder, "--fine-tune", "--json")
+    plain_read, asked = Reading.read, []
+
+    def read(*arguments, fine_tune=False, **named):  # which would take a while
+        asked.append(fine_tune)
+        return plain_read(*arguments, **named)
+
+    with patch.object(Reading, "read", read):
+        code, out, err = fit(capsys, folder, "--fine-tune", "--json")
     assert code == 0, err
+    assert asked == [True, True]  # of all sets, and of those that calibration does not hold out
     assert json.loads(out)["fine_tune"]
     assert "pretrained, fine-tuned" in " ".join(run(capsys, "info", folder / "m")[1].split())
     common = [folder / "trips.csv", *COLUMNS, "-o", folder / "n"]
