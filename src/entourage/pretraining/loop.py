@@ -111,6 +111,7 @@ class Lesson:
         """Label the first sets of each world."""
         ranks = worlds.labels if task == "ranking" else 1 - worlds.labels
         known = ranks[:, :labelled]
+        oracle = worlds.oracle[:, labelled:]  # of a ranking of some objects it is that of another event
         first, rest = (None, None) if worlds.mask is None else worlds.mask.tensor_split([labelled], 1)
         knowledge, seen = learn(worlds.values, known, worlds.mask)
         return cls(
@@ -123,7 +124,7 @@ class Lesson:
             rest,
             worlds.share,
             worlds.effects,
-            worlds.oracle[:, labelled:],
+            oracle.masked_fill(ranks[:, labelled:].isnan().any(-1), torch.nan),
         )
 
     def parts(self, count: int) -> Iterator["Lesson"]:
