@@ -151,6 +151,15 @@ def test_groups_and_sets_of_one_object_are_taken():
     assert model.predict_proba([X[0][:1]])[0] == pytest.approx([1.0])
 
 
+def test_ties_and_objects_that_are_not_ranked_are_taken():
+    ranks = RANKS.astype(float)
+    ranks[::3, 0] = np.nan
+    ranks[1::3] = np.minimum(ranks[1::3], 1)
+    model = Ranker("pretrained", **BARE).fit(X, ranks)
+    assert np.isfinite(model.predict_scores(X)).all()
+    assert model.score(X, ranks) > 0.6
+
+
 def test_the_control_knows_no_context():
     control = DiscreteChooser("pretrained_ablated", **BARE).fit(X, CHOSEN)
     scores = control.predict_scores(X[:4])
