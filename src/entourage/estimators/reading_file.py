@@ -64,6 +64,9 @@ def reading_from(
     seen = as_read(blank, categories)
     needed = seen.n_features, seen.n_situation_features
     need(tuple(reading.n_features) == needed, "what was read of labelled sets has other features.")
+    kind = {"rank": "ranking"}.get(model.task.kind, model.task.kind)
+    same = (reading.kind, reading.outside) == (kind, model.task.outside)
+    need(same, "what was read of labelled sets is of another task.")
     model.keep_reading(
         reading,
         categories,
