@@ -13,6 +13,7 @@ from entourage.data.sets import Sets
 from entourage.errors import DataError
 from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
 from entourage.pretrained.inputs import Knowledge, learn
+from entourage.pretrained.reading_file import describe_reading, reading_from
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
 from entourage.pretrained.weights import pretrained_net
 from entourage.tasks import Choice, SubsetChoice, Task
@@ -165,6 +166,15 @@ class Reading:
     def verdict(self) -> InstantVerdict:
         """Return what the net believes of the context."""
         return verdict_of([page.memory.verdict for page in self.pages])
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what a model file holds of it: the JSON content, and the tensors."""
+        return describe_reading(self)
+
+    @classmethod
+    def from_file(cls, content: Any, tensors: dict[str, Tensor]) -> "Reading":
+        """Make it again, if all that a file says of it can be."""
+        return reading_from(cls, content, tensors)
 
     def _padded(self, sets: Sets) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return standardised columns (n, m, d), those of the situation included, and the mask."""
