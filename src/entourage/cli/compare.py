@@ -35,8 +35,8 @@ from entourage.cli.options import (
     outside_settings,
     read_training_table,
 )
+from entourage.cli.outputs import check_output
 from entourage.errors import DataError
-from entourage.files import check_output
 
 if TYPE_CHECKING:
     from entourage.pretrained import InstantVerdict

@@ -37,8 +37,8 @@ from entourage.cli.options import (
     read_training_table,
     relative_settings,
 )
+from entourage.cli.outputs import check_output
 from entourage.errors import UserError, check_choice
-from entourage.files import check_output
 
 __all__ = ["fit"]
 

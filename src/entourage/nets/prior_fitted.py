@@ -7,7 +7,7 @@ the inference. New sets see labelled ones, never each other. No part knows an or
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -79,23 +79,33 @@ class Memory:
     gates: Tensor
     verdict: Verdict
 
-    def to(self, *args: torch.device | torch.dtype) -> "Memory":
+    def to(self, device: torch.device) -> "Memory":
         """Move all tensors."""
         return replace(
             self,
-            points=[t.to(*args) for t in self.points],
-            pooling=self.pooling.to(*args),
-            facts=self.facts.to(*args),
-            states=[t.to(*args) for t in self.states],
-            bias=None if self.bias is None else self.bias.to(*args),
-            gates=self.gates.to(*args),
-            verdict=Verdict(*(t.to(*args) for t in self.verdict)),
+            points=[t.to(device) for t in self.points],
+            pooling=self.pooling.to(device),
+            facts=self.facts.to(device),
+            states=[t.to(device) for t in self.states],
+            bias=None if self.bias is None else self.bias.to(device),
+            gates=self.gates.to(device),
+            verdict=Verdict(*(t.to(device) for t in self.verdict)),
         )
+
+
+def _cut(x: Tensor, axis: int, sizes: tuple[int, ...]) -> Tensor:
+    """Make several axes of one."""
+    made: Tensor = x.unflatten(axis, sizes)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
     """(..., n, width) to (..., heads, n, width / heads)."""
-    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
+    return _cut(x, -1, (heads, -1)).transpose(-2, -3)
 
 
 def _join(x: Tensor) -> Tensor:
@@ -108,17 +118,19 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = N
     q, k, v = (_split(t.flatten(0, -3), heads) for t in (q, k, v))
     if bias is not None:
         bias = bias.to(q.dtype).flatten(0, len(lead) - 1)
-    return _join(F.scaled_dot_product_attention(q, k, v, attn_mask=bias)).unflatten(0, lead)
+    return _cut(_join(F.scaled_dot_product_attention(q, k, v, attn_mask=bias)), 0, lead)
 
 
 def _attend_few(q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None) -> Tensor:
     """Do the same among few objects, as sums of products: on a GPU, kernels of attention are made for many."""
-    q, k, v = (t.unflatten(-1, (heads, -1)) for t in (q, k, v))
-    logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1).float() * q.shape[-1] ** -0.5
+    q, k, v = (_cut(t, -1, (heads, -1)) for t in (q, k, v))
+    logits = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1)
+    logits = _at_least_float32(logits) * q.shape[-1] ** -0.5
     if mask is not None:
         logits = logits.masked_fill(~mask[..., None, :, None], -1e9)
     share = logits.softmax(-2).to(v.dtype)
-    return (share.unsqueeze(-1) * v.unsqueeze(-4)).sum(-3).flatten(-2)
+    found: Tensor = (share.unsqueeze(-1) * v.unsqueeze(-4)).sum(-3).flatten(-2)
+    return found
 
 
 class _Norm(nn.LayerNorm):
@@ -135,6 +147,12 @@ def _mlp(width: int, ratio: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, ratio * width), nn.GELU(), nn.Linear(ratio * width, width))
 
 
+def _start_at_0(*layers: nn.Module) -> None:
+    for layer in layers:
+        for weight in layer.parameters():
+            nn.init.zeros_(weight)
+
+
 class _Round(nn.Module):
     """One round of reading columns: points read labelled cells, columns each other, cells the points."""
 
@@ -149,9 +167,7 @@ class _Round(nn.Module):
         self.ask, self.answer = nn.Linear(width, width), nn.Linear(width, 2 * width)
         self.ask_out = nn.Linear(width, width)
         self.mlp = _mlp(width, 2)
-        for last in (self.across_out, self.column_mlp[2], self.ask_out, self.mlp[2]):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        _start_at_0(self.across_out, self.column_mlp[2], self.ask_out, self.mlp[2])
 
     def learn(self, normed: Tensor, bias: Tensor | None) -> Tensor:
         """Return the points (W, d, points, width) of labelled cells (W, d, objects, width)."""
@@ -164,13 +180,15 @@ class _Round(nn.Module):
         q, k, v = self.across(self.norms[1](columns)).chunk(3, -1)
         columns = columns + self.across_out(_attend(q, k, v, self.heads))
         columns = columns + self.column_mlp(self.norms[2](columns))
-        return columns.transpose(1, 2)
+        learnt: Tensor = columns.transpose(1, 2)
+        return learnt
 
     def forward(self, cells: Tensor, normed: Tensor, points: Tensor) -> Tensor:
         """Let cells (W, d, objects, width) look at the points of their columns."""
         k, v = self.answer(self.norms[3](points)).chunk(2, -1)
         cells = cells + self.ask_out(_attend(self.ask(normed), k, v, self.heads))
-        return cells + self.mlp(self.norms[4](cells))
+        seen: Tensor = cells + self.mlp(self.norms[4](cells))
+        return seen
 
 
 class _Block(nn.Module):
@@ -185,20 +203,20 @@ class _Block(nn.Module):
         self.ask_out = nn.Linear(width, width)
         self.sharpness = nn.Parameter(torch.zeros(heads))  # how the attention narrows as objects abound
         self.mlp = _mlp(width, ratio)
-        for last in (self.within_out, self.ask_out, self.mlp[2]):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        _start_at_0(self.within_out, self.ask_out, self.mlp[2])
 
     def inside(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Let the objects of a set (W, n, m, width) look at each other."""
         q, k, v = self.within(self.norms[0](x)).chunk(3, -1)
         if x.is_cuda and x.shape[2] <= FEW:
-            return x + self.within_out(_attend_few(q, k, v, self.heads, mask))
+            few: Tensor = x + self.within_out(_attend_few(q, k, v, self.heads, mask))
+            return few
         bias = None
         if mask is not None:
             bias = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -1e9)[:, :, None, None, :]
             bias = bias.expand(-1, -1, self.heads, x.shape[2], -1)
-        return x + self.within_out(_attend(q, k, v, self.heads, bias))
+        many: Tensor = x + self.within_out(_attend(q, k, v, self.heads, bias))
+        return many
 
     def labelled(
         self, x: Tensor, normed: Tensor, state: Tensor, bias: Tensor | None, count: Tensor
@@ -210,8 +228,9 @@ class _Block(nn.Module):
         narrow = narrow.to(q.dtype).repeat_interleave(q.shape[-1] // self.heads, -1).unsqueeze(1)
         if bias is not None:
             bias = bias[:, None, None, :].expand(-1, self.heads, q.shape[1], -1)
-        x = x + self.ask_out(_attend(q * narrow, k, v, self.heads, bias)).unflatten(1, x.shape[1:3])
-        return x + self.mlp(self.norms[2](x))
+        x = x + _cut(self.ask_out(_attend(q * narrow, k, v, self.heads, bias)), 1, x.shape[1:3])
+        seen: Tensor = x + self.mlp(self.norms[2](x))
+        return seen
 
 
 class PriorFittedNet(nn.Module):
@@ -246,9 +265,7 @@ class PriorFittedNet(nn.Module):
         self.summary = nn.Sequential(nn.Linear(4 * width + TABLE_FACTS, width), nn.GELU())
         self.gates = nn.Linear(width, BASES + 1)
         self.verdict = nn.Linear(width, len(SHARES) + len(EFFECTS))
-        for last in (self.head[2], self.gates):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        _start_at_0(self.head[2], self.gates)
 
     def read(
         self,
@@ -280,17 +297,17 @@ class PriorFittedNet(nn.Module):
         objects = shown.shape[2]
         cells = torch.cat([cells[:, :, :objects] + shown, cells[:, :, objects:]], 2)
         points = []
-        for each in self.rounds:
+        for each in self._rounds():
             normed = each.norms[0](cells)
             points.append(each.learn(normed[:, :, :objects], bias))
             cells = each(cells, normed, points[-1])
-        pooling = self.pool_scores(points[-1].mean(2)).transpose(1, 2).float().softmax(-1)
+        pooling = _at_least_float32(self.pool_scores(points[-1].mean(2)).transpose(1, 2)).softmax(-1)
         facts = self.table(table)
         x = self._objects(cells, pooling, facts, seen, task)
         x = torch.cat([x[:, :n] + self.object_label(labels), x[:, n:]], 1)
         count = _count(x[:, :n], bias)
         states = []
-        for block in self.blocks:
+        for block in self._blocks():
             x = block.inside(x, seen.mask)
             normed = block.norms[1](x)
             states.append(normed[:, :n].flatten(1, 2))
@@ -303,14 +320,20 @@ class PriorFittedNet(nn.Module):
     def score(self, memory: Memory, seen: Seen, columns: Tensor, task: int) -> Tensor:
         """Return the utilities (W, n, m) of the objects of new sets."""
         cells = self._cells(seen, columns, task)
-        for each, points in zip(self.rounds, memory.points, strict=True):
+        for each, points in zip(self._rounds(), memory.points, strict=True):
             cells = each(cells, each.norms[0](cells), points)
         x = self._objects(cells, memory.pooling, memory.facts, seen, task)
         count = _count(memory.states[0], memory.bias)
-        for block, state in zip(self.blocks, memory.states, strict=True):
+        for block, state in zip(self._blocks(), memory.states, strict=True):
             x = block.inside(x, seen.mask)
             x = block.labelled(x, block.norms[1](x), state, memory.bias, count)
         return self._utilities(self.norm(x), seen.base, memory.gates, task)
+
+    def _rounds(self) -> list[_Round]:
+        return cast(list[_Round], list(self.rounds))
+
+    def _blocks(self) -> list[_Block]:
+        return cast(list[_Block], list(self.blocks))
 
     @staticmethod
     def _bias(seen: Seen, n: int, log_weights: Tensor | None) -> Tensor | None:
@@ -326,8 +349,9 @@ class PriorFittedNet(nn.Module):
 
     def _cells(self, seen: Seen, columns: Tensor, task: int) -> Tensor:
         """Return the first states of the cells (W, d, objects, width)."""
-        cells = self.cell(seen.cells).flatten(1, 2).transpose(1, 2)
-        return cells + (self.column(columns) + self.cell_task.weight[task]).unsqueeze(2).to(cells.dtype)
+        cells: Tensor = self.cell(seen.cells).flatten(1, 2).transpose(1, 2)
+        of_column: Tensor = self.column(columns) + self.cell_task.weight[task]
+        return cells + of_column.unsqueeze(2).to(cells.dtype)
 
     def _objects(self, cells: Tensor, pooling: Tensor, facts: Tensor, seen: Seen, task: int) -> Tensor:
         """Return the first states of the objects (W, n, m, width)."""
@@ -335,39 +359,39 @@ class PriorFittedNet(nn.Module):
         cells = self.pool_norm(cells)
         even = pooling.new_full((len(cells), 1, cells.shape[1]), cells.shape[1] ** -0.5)
         weight = torch.cat([pooling, even], 1).to(cells.dtype)  # (W, heads + 1, d)
-        mixed = (weight @ cells.flatten(2)).unflatten(
-            2, cells.shape[2:]
-        )  # (W, heads + 1, objects, cell width)
+        mixed = _cut(weight @ cells.flatten(2), 2, cells.shape[2:])  # (W, heads + 1, objects, cell width)
         mixed = self.pool_values(mixed.transpose(1, 2).flatten(2))
         base = seen.base.clamp(-30, 30)
-        objects = mixed.unflatten(1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
+        objects: Tensor = _cut(mixed, 1, (n, m)) + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
         if seen.mask is None:
             sizes = seen.base.new_full((1, 1, 1, 1), float(m))
         else:
             sizes = seen.mask.sum(2, keepdim=True).unsqueeze(-1).to(seen.base.dtype)
-        whole = facts[:, None, None] + self.object_task.weight[task]
-        return objects + (self.set_size(sizes.clamp_min(1).log()) + whole).to(objects.dtype)
+        whole: Tensor = facts[:, None, None] + self.object_task.weight[task]
+        whole = self.set_size(sizes.clamp_min(1).log()) + whole
+        return objects + whole.to(objects.dtype)
 
     def _conclude(self, x: Tensor, bias: Tensor | None, table: Tensor) -> tuple[Tensor, Verdict]:
         """Return the weights of the ridge logits and the verdict, from the labelled objects (W, objects, width)."""
-        weight = self.pool_objects(x).float()
+        weight = _at_least_float32(self.pool_objects(x))
         if bias is not None:
             weight = weight + bias.unsqueeze(-1)
         pooled = (weight.softmax(1).transpose(1, 2).to(x.dtype) @ x).flatten(1)
         summary = self.summary(torch.cat([pooled, table.to(pooled.dtype)], -1))
-        gates = self.gates(summary).float()
-        verdict = self.verdict(summary).float()
+        gates = _at_least_float32(self.gates(summary))
+        verdict = _at_least_float32(self.verdict(summary))
         gates = gates[:, :-1].softmax(-1) * gates[:, -1:].clamp(-4, 4).exp()
         return gates, Verdict(verdict[:, : len(SHARES)], verdict[:, len(SHARES) :])
 
     def _utilities(self, x: Tensor, base: Tensor, gates: Tensor, task: int) -> Tensor:
-        return self.head(x)[..., task].float() + (base.float() * gates[:, None, None]).sum(-1)
+        own = _at_least_float32(self.head(x)[..., task])
+        return own + (_at_least_float32(base) * gates[:, None, None]).sum(-1)
 
 
 def _count(labelled: Tensor, bias: Tensor | None) -> Tensor:
     """Return how many labelled objects there are (W,), at least 2."""
     if bias is not None:
-        return bias.float().exp().sum(1).clamp_min(2)
+        return _at_least_float32(bias).exp().sum(1).clamp_min(2)
     count = labelled.shape[1:-1].numel()
     return torch.full((len(labelled),), max(float(count), 2.0), device=labelled.device)
 

@@ -12,8 +12,8 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
+from entourage.data.files import write_atomically
 from entourage.errors import ModelFileError
-from entourage.files import write_atomically
 from entourage.nets.prior_fitted import PriorFittedNet
 
 __all__ = ["CHECKSUM", "FILE", "pretrained_net", "read_weights", "write_weights"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,13 +21,16 @@ from entourage.nets.prior_fitted import SHARES, TASK_KINDS, Memory, PriorFittedN
 from entourage.pretrained.inputs import learn
 from entourage.pretrained.ridge import Comparisons
 from entourage.pretraining.prior import Shape, Worlds, draw_worlds
+from entourage.pretraining.prior.shape import TaskName
 
 __all__ = ["Lesson", "Plan", "Reading", "append_line", "pretrain"]
+
+T = TypeVar("T")
 
 SIZES = {2: 0.12, 3: 0.24, 4: 0.16, 5: 0.16, 6: 0.12, 8: 0.08, 12: 0.07, 20: 0.05}  # objects of a set
 LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.07, 1024: 0.02}
 COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
-TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
+TASKS: dict[TaskName, float] = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
 AT_ONCE = 4  # steps whose worlds are drawn together
 TELL = 250  # steps between two lines
@@ -160,7 +163,7 @@ class Lesson:
 def _expected_gains(utilities: Tensor, lesson: Lesson) -> Tensor:
     aims, mask = lesson.aims, lesson.mask
     if lesson.task == "subset":
-        gain = np.log(2.0) - F.binary_cross_entropy_with_logits(utilities, aims, reduction="none")
+        gain: Tensor = np.log(2.0) - F.binary_cross_entropy_with_logits(utilities, aims, reduction="none")
         return (gain if mask is None else gain * mask).sum(-1)
     if mask is not None:
         utilities = utilities.masked_fill(~mask, -1e4)
@@ -181,18 +184,20 @@ def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
 
 def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
     """Draw the shape of the worlds of a step, and how many of their sets are labelled."""
-    drawn = [
-        list(table)[int(random.choice(len(table), p=np.array(list(table.values())) / sum(table.values())))]
-        for table in (SIZES, LABELLED, COLUMNS, TASKS)
-    ]
-    m, k, d, task = int(drawn[0]), int(drawn[1]), int(drawn[2]), str(drawn[3])
+    m, k, d = (_drawn(table, random) for table in (SIZES, LABELLED, COLUMNS))
+    task = _drawn(TASKS, random)
     if k * m > 4_096:
         k = max(8, 4_096 // m)
-    d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
+    d = max(1, d + int(random.integers(-(d // 4), d // 4 + 1)))
     of_world = (k + plan.queries) * m
     count = max(1, min(plan.objects // of_world, plan.cells // (of_world * d), 256))
     ragged = m > 2 and random.random() < RAGGED
     return Shape(count, k + plan.queries, m, d, task, ragged), k
+
+
+def _drawn(table: dict[T, float], random: np.random.Generator) -> T:
+    shares = np.array(list(table.values()))
+    return list(table)[int(random.choice(len(table), p=shares / sum(table.values())))]
 
 
 def pretrain(
@@ -224,7 +229,7 @@ def pretrain(
         loss = loss_of(reading, lesson)
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.get_total_norm([p.grad for p in net.parameters() if p.grad is not None])
         sound = norm.isfinite()  # a step that is not is left out, without waiting for the device
         factor = torch.where(sound, (CLIP / (norm + 1e-6)).clamp_max(1.0), 0.0)
