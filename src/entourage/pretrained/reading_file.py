@@ -81,10 +81,11 @@ def reading_from(kind: type["Reading"], content: Any, tensors: dict[str, Tensor]
 
 def _net_from(tensors: dict[str, Tensor]) -> PriorFittedNet:
     """Return the fine-tuned net; it has the form of that of the package."""
-    net = PriorFittedNet(**pretrained_net().settings)
+    with torch.device("meta"):  # no random numbers for weights that are replaced
+        net = PriorFittedNet(**pretrained_net().settings)
     own = {name[4:]: tensors.pop(name) for name in list(tensors) if name.startswith("net.")}
     check_weights(own, forms_of(net.state_dict()))
-    net.load_state_dict(own)
+    net.load_state_dict(own, assign=True)
     return net.eval().requires_grad_(False)
 
 
