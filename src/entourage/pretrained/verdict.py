@@ -36,10 +36,10 @@ class InstantVerdict:
     effects: dict[str, float]
 
     def __str__(self) -> str:
-        low, high = (100 * end for end in self.interval)
+        share, low, high = (100 * part for part in (self.share, *self.interval))
         effects = ", ".join(f"{name} {p:.2f}" for name, p in self.effects.items())
         return (
-            f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {100 * self.share:.0f} % "
+            f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {share:.0f} % "
             f"(90 %: {low:.0f} to {high:.0f} %); {effects}"
         )
 
