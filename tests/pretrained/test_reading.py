@@ -155,6 +155,16 @@ def test_ranks_with_ties_and_objects_that_are_not_ranked_are_read():
     assert np.array_equal(scores(Reading.read(signs, Ranking(), device="cpu")), found)
 
 
+@pytest.mark.xfail(reason="the net sees the order within a set alone: none chosen looks like all chosen")
+def test_a_subset_of_none_is_not_read_as_one_of_all():
+    offsets = np.arange(21) * 4
+    targets = np.where(np.arange(80) < 40, np.tile(np.arange(4) != 0, 20), 0.0)  # half the sets: all chosen
+    every = Sets(OBJECTS.reshape(-1, 3), offsets, targets.astype(float))
+    none = every.with_targets(np.where(np.arange(80) < 40, targets, 1.0))
+    found = [scores(Reading.read(sets, SubsetChoice(), device="cpu")) for sets in (every, none)]
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+
+
 def test_with_an_outside_option_nothing_may_be_chosen_and_sets_of_one_object_are_scored():
     nothing = np.where(np.arange(20) % 2, CHOSEN, -1)
     found = read(chosen=nothing, task=Choice(outside=True))

@@ -244,9 +244,11 @@ def pretrain(
         decay = min(plan.average, step / (step + 10))
         torch._foreach_lerp_(average, [p.detach() for p in net.parameters()], 1 - decay)
         kept.append(_row(reading, lesson, loss))
-        if step % TELL == 0 or time.perf_counter() - started >= plan.seconds:
+        if step % TELL == 0:
             tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
             kept = []
+    if kept:
+        tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
     names = [name for name, _ in net.named_parameters()]
     return {name: value.cpu() for name, value in zip(names, average, strict=True)}
 
