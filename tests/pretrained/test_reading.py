@@ -7,7 +7,9 @@ from prior_fitted_cases import small_net
 
 from entourage.data import Sets
 from entourage.errors import DataError, ShapeError, UserError
+from entourage.nets.prior_fitted import label_views
 from entourage.pretrained import InstantVerdict, Reading, reading
+from entourage.pretrained.inputs import learn
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
 NET = small_net(16, 1, 8, 4, dtype=torch.float32)
@@ -126,6 +128,22 @@ def test_weights_count_with_sets_of_several_sizes_too():
     order = RNG.permutation(20)
     moved = [objects[i] for i in order]
     same(scores(read(moved, chosen, weights=uneven[order])), scores(read(objects, chosen, weights=uneven)))
+
+
+@pytest.mark.parametrize("weights", [None, np.geomspace(0.01, 10, 20)], ids=["plain", "weighted"])
+def test_what_is_kept_scores_as_labelled_and_new_sets_in_one_pass(weights):
+    objects, chosen = ragged(OBJECTS, CHOSEN)
+    found = read(objects, chosen, weights=weights)
+    padded = np.stack([np.pad(x, ((0, 4 - len(x)), (0, 0))) for x in [*objects, *NEW]])
+    values = torch.from_numpy(found.standardise(padded.reshape(-1, 3), 0)).reshape(1, 27, 4, 3)
+    mask = torch.arange(4) < torch.tensor([*map(len, objects), *[4] * 7])[:, None]
+    ranks = torch.where(mask[:20], (torch.arange(4) > 0).float(), torch.nan)
+    weight = None if weights is None else torch.from_numpy(weights / weights.mean()).float()[None]
+    knowledge, seen = learn(values, ranks[None], mask[None], weight)
+    labels = label_views(ranks[None], mask[None, :20])
+    log = None if weight is None else weight.log()
+    _, expected = NET.read(seen, labels, knowledge.columns, knowledge.table, 0, log)
+    same(scores(found), (expected[0] - expected[0].mean(1, keepdim=True)).flatten().numpy())
 
 
 @pytest.mark.parametrize("weights", [np.zeros(20), np.ones(19), np.full(20, np.nan), np.full(20, np.inf)])
