@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from entourage.data import Sets
+    from entourage.effects import instant_verdict
     from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser, load
     from entourage.nets import FATE, FETA, ContextFree, SetAttention
     from entourage.selection import cross_validate
@@ -20,6 +21,7 @@ __all__ = [
     "SubsetChooser",
     "__version__",
     "cross_validate",
+    "instant_verdict",
     "load",
 ]
 
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "cross_validate": "entourage.selection",
+    "instant_verdict": "entourage.effects",
     "Ranker": "entourage.estimators",
     "DiscreteChooser": "entourage.estimators",
     "SubsetChooser": "entourage.estimators",

@@ -1,6 +1,7 @@
 """Refits to resampled groups: what each is trained on, what it is evaluated on, and that the model stays."""
 
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -151,3 +152,18 @@ def test_a_blend_is_not_refitted():
     for refit in (refit_resampled, seconds_of_refits):
         with pytest.raises(ParameterError, match="blend of several.*Fit a named model"):
             refit(model, sets)
+
+
+def test_refits_of_the_pretrained_net_read_resampled_groups():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(20, 3, 2)), rng.integers(1, 3, size=(20, 3, 1))], axis=2)
+    chosen = X[:, :, 0].argmax(1)
+    model = DiscreteChooser("pretrained", categories=[(2, 2)], random_state=0, device="cpu", validation=0)
+    sets = model.task.sets_of(X, chosen)
+    with patch("entourage.effects.refits.CONTROL_STEPS", 2):
+        found = refit_resampled(model.fit(sets), sets, refits=2)
+    assert [len(draw) for draw in found.people] == [1, 1]
+    read = found.people[0][0]
+    assert read.net == "pretrained"
+    assert read.n_labelled_sets_ < 20  # those that were drawn
+    assert not np.array_equal(read.predict_scores(X), model.predict_scores(X))

@@ -348,7 +348,7 @@ def test_the_score_is_weighted_by_set():
 def test_the_public_names_are_there_and_importing_them_is_lazy():
     assert set(dir(entourage)) == {
         "FATE", "FETA", "ContextFree", "DiscreteChooser", "Ranker", "SetAttention", "Sets", "SubsetChooser",
-        "__version__", "cross_validate", "load",
+        "__version__", "cross_validate", "instant_verdict", "load",
     }  # fmt: skip
     code = "import entourage, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from entourage.choice import MultinomialLogit
-from entourage.selection.candidates import KINDS, LinearLogit, default_candidates
+from entourage.estimators import DiscreteChooser
+from entourage.selection.candidates import KINDS, LinearLogit, default_candidates, list_candidates
 
 
 def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amount_of_data():
@@ -15,10 +16,35 @@ def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amo
             twin, its = candidates[f"{name} ablated"]
             assert its == ("relative" if model.relative else "context-free")
             assert twin.relative == model.relative
-            assert repr(twin.net.net) == repr(model.net)
+            own = twin.net if name == "pretrained" else repr(twin.net.net)
+            assert own == ("pretrained_ablated" if name == "pretrained" else repr(model.net))
     assert [default_candidates(n)["FATE"][0].steps for n in (10, 2000, 10**6)] == [400, 1875, 2000]
     chosen = default_candidates(10, steps=7, device="cpu")["FATE ablated"][0]
     assert (chosen.steps, chosen.device) == (7, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["rank", "choice", "subset"])
+def test_the_pretrained_net_comes_early_for_few_sets_later_for_more_and_not_for_many(kind):
+    def order(n, pairs=25.0):
+        listed = list_candidates(n, kind, pairs=pairs)
+        return [one.name for one in listed if one.compared], [one.name for one in listed if one.blended]
+
+    for tried in order(100):
+        assert tried.index("pretrained") == tried.index("linear") + 1
+    for tried in order(3000):
+        assert tried.index("pretrained") > tried.index("SetAttention")
+    for tried in (*order(6000), *order(2000, pairs=100.0**2)):
+        assert not [name for name in tried if name.startswith("pretrained")]
+    assert "pretrained" in default_candidates(6000, kind, names=["linear", "pretrained"])
+    assert "pretrained ablated" not in order(100)[1]
+
+
+def test_the_pretrained_candidate_takes_over_only_what_it_has_a_use_for():
+    base = DiscreteChooser("auto", members=3, relative=True, outside=True, categories=[(0, 2)], device="cpu")
+    listed = list_candidates(50, "choice", outside=True, base=base)
+    model = next(one.model for one in listed if one.name == "pretrained")
+    assert (model.outside, model.categories, model.device) == (True, [(0, 2)], "cpu")
+    assert (model.members, model.relative, model.validation) == (1, False, 0.0)
 
 
 def test_the_linear_model_of_choices_is_the_exact_logit_and_never_infinite():

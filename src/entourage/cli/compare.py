@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,13 +30,16 @@ from entourage.cli.options import (
     TablePath,
     Target,
     TargetKind,
+    TrainingTable,
     csv_options,
     outside_settings,
     read_training_table,
 )
-from entourage.files import check_output
+from entourage.cli.outputs import check_output
+from entourage.errors import DataError
 
 if TYPE_CHECKING:
+    from entourage.pretrained import InstantVerdict
     from entourage.selection import Comparison
 
 __all__ = ["compare"]
@@ -106,6 +110,7 @@ def compare(
     model, boosted trees, nets), those that also see its standing in the set, and nets of the whole set (FATE,
     SetAttention, each beside its context-ablated control). In each outer fold the best of each tier is chosen on
     training sets; differences on the held-out sets are what context is worth, with confidence intervals and p-values.
+    Up to 5,000 sets the pretrained net takes part, and what it believes at once, the instant verdict, is printed below.
     Example:
 
     entourage compare races.csv --set-id race --target place --group season
@@ -172,6 +177,7 @@ def compare(
             on_plan=lambda plan: errors.print(plan, soft_wrap=True),
             on_row=show,
         )
+    instant = _instant_verdict(training, target_kind, outside, device, seed)
     if report is not None:
         from entourage.cli.compare_fits import fit_for_page
         from entourage.cli.compare_page import write_comparison
@@ -179,16 +185,40 @@ def compare(
 
         with time_limit(math.inf if budget is None else PAGE_TIME * budget):
             fits = fit_for_page(result, training, random_state=seed)
-        write_comparison(report, result, training, fits, title=f"Does context matter? {table.name}")
+        title = f"Does context matter? {table.name}"
+        write_comparison(report, result, training, fits, instant, title=title)
     if as_json:
-        typer.echo(json.dumps(result.to_json() | {"verdict": verdict(result)}))
+        beside = {
+            "verdict": verdict(result),
+            "instant_verdict": None if instant is None else asdict(instant),
+        }
+        typer.echo(json.dumps(result.to_json() | beside))
         return
     console = Console()
     _print_models(console, result, list(dict.fromkeys([result.metric, *metrics]))[:2])
-    for sentence in [verdict(result), *warnings_of(result)]:
+    said = [] if instant is None else [f"Instant verdict: {instant}."]
+    for sentence in [verdict(result), *warnings_of(result), *said]:
         console.print(sentence, soft_wrap=True, markup=False)  # a verdict has brackets
     if report is not None:
         console.print(f"Report: {report}", soft_wrap=True)
+
+
+def _instant_verdict(
+    training: TrainingTable, kind: str, outside: bool, device: str, seed: int
+) -> "InstantVerdict | None":
+    """Return what the pretrained net believes; None where it can't say. What was chosen counts, where anything was."""
+    import numpy as np
+
+    from entourage.effects import instant_verdict
+
+    sets = training.packed.sets.with_position(None)
+    if outside:
+        sets = sets[np.minimum.reduceat(np.asarray(sets.targets), sets.offsets[:-1]) == 0]
+    try:
+        task = kind if kind in ("choice", "subset") else "ranking"
+        return instant_verdict(sets, task=task, device=device, random_state=seed)
+    except DataError:  # nothing to compare is left, or too much
+        return None
 
 
 def _print_models(console: Console, result: "Comparison", metrics: list[str]) -> None:

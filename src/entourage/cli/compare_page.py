@@ -15,6 +15,7 @@ from entourage.cli.compare_fits import PageFits, Reliability
 from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
 from entourage.effects import Importance
+from entourage.pretrained import InstantVerdict
 from entourage.report.page import Cell, Section, Table, write_report
 from entourage.report.reliability import reliability_picture
 from entourage.selection import Comparison, verdict, warnings_of
@@ -29,7 +30,13 @@ SHOWN_COLUMNS = 20
 
 
 def write_comparison(
-    path: Path, comparison: Comparison, training: TrainingTable, fits: PageFits, *, title: str
+    path: Path,
+    comparison: Comparison,
+    training: TrainingTable,
+    fits: PageFits,
+    instant: InstantVerdict | None = None,
+    *,
+    title: str,
 ) -> None:
     """Write the page. It has no dates or durations: one table and one seed give one page.
 
@@ -39,6 +46,7 @@ def write_comparison(
     comparison : what was found
     training : the table
     fits : models that were fitted for the page, and what they say (:func:`entourage.cli.compare_fits.fit_for_page`)
+    instant : what the pretrained net believes of context in the table
     title : of the page
     """
     chosen = {kind: comparison.most_chosen(kind) for kind in KINDS if kind in comparison.chosen[0]}
@@ -46,6 +54,7 @@ def write_comparison(
         folder = Path(scratch)
         sections = [
             _gain(comparison, folder),
+            *([] if instant is None else [_instant(instant)]),
             _models(comparison),
             _by_size(comparison, training, chosen, folder),
             *([] if fits.reliability is None else [_reliability(fits.best, fits.reliability, folder)]),
@@ -56,6 +65,20 @@ def write_comparison(
             _settings(comparison),
         ]
         write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
+
+
+def _instant(found: InstantVerdict) -> Section:
+    rows: list[list[Cell]] = [["context plays no part", f"{found.none:.3f}"]]
+    rows += [[f"{name} effect", f"{p:.3f}"] for name, p in found.effects.items()]
+    low, high = found.interval
+    return Section(
+        "Instant verdict",
+        "What the pretrained net believes of these sets, read at once and without fitting: posterior probabilities "
+        "under the simulated worlds that it learnt from. It is no test; the context gain above is. "
+        f"The share of the log-likelihood gain that is due to context: {found.share:.3f}, 90 % interval {low:.3f} to "
+        f"{high:.3f}.",
+        Table(["what", "probability"], rows),
+    )
 
 
 def _reliability(name: str, found: Reliability, folder: Path) -> Section:

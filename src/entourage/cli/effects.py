@@ -23,8 +23,8 @@ from entourage.cli.options import (
     read_for,
     run_on,
 )
+from entourage.cli.outputs import check_output
 from entourage.errors import UserError
-from entourage.files import check_output
 
 if TYPE_CHECKING:
     from entourage.effects import EffectsReport, Quantity

@@ -37,8 +37,8 @@ from entourage.cli.options import (
     read_training_table,
     relative_settings,
 )
+from entourage.cli.outputs import check_output
 from entourage.errors import UserError, check_choice
-from entourage.files import check_output
 
 __all__ = ["fit"]
 
@@ -53,7 +53,7 @@ def fit(
         str,
         typer.Option(
             help="context_free, fate, feta, set_attention, or auto: a blend of the best of linear models, boosted "
-            "trees and nets."
+            "trees and nets; or pretrained: a net that reads the table instead of being trained, for few sets."
         ),
     ] = "auto",
     feature: Feature = None,
@@ -76,6 +76,9 @@ def fit(
     workers: Annotated[
         int | None, typer.Option(min=1, help="With auto: fits in parallel; by default one a core.")
     ] = None,
+    fine_tune: Annotated[
+        bool, typer.Option("--fine-tune", help="With pretrained: train it for a few hundred steps more.")
+    ] = False,
     outside: Outside = False,
     position: Position = None,
     steps: Steps = None,
@@ -107,6 +110,7 @@ def fit(
         "relative": relative_settings(relative),
         "budget": budget,
         "workers": workers or os.cpu_count() or 1,
+        "fine_tune": fine_tune,
     }
     settings |= {} if loss is None else {"loss": loss}
 
@@ -115,7 +119,9 @@ def fit(
     from entourage.selection.auto import plan_blend
     from entourage.training.progress import in_words
 
-    check_choice("--model", model, [*NETS, "auto"])
+    check_choice("--model", model, [*NETS, "auto", "pretrained"])
+    if fine_tune and model != "pretrained":
+        raise UserError("--fine-tune belongs to --model pretrained. Leave it out, or name that model.")
     estimator = estimator_class(target_kind)(model, **settings)
     if loss is not None:
         estimator.task.find_loss(loss)  # says which there are
@@ -123,7 +129,7 @@ def fit(
     estimator.set_params(verbose=Console(stderr=True).is_terminal)
     roles: dict[str, Any] = {"set_id": set_id, "target": target, "target_kind": target_kind}
     if on_disk is not None:
-        if model == "auto":
+        if model in ("auto", "pretrained"):
             raise UserError(
                 "With --on-disk, name the model: --model fate, feta, set_attention or context_free."
             )
@@ -175,6 +181,7 @@ def fit(
         "features": sets.n_features,
         "held_out_score": estimator.held_out_score_,
         "best_score": estimator.best_score_,
+        "fine_tune": fine_tune,
         "tried": [one.to_json() for one in getattr(estimator, "tried_", [])],
     }
     if as_json:
@@ -186,9 +193,12 @@ def fit(
             f"; {measured} {estimator.held_out_score_:.4f} on held-out sets, each half {chosen} that the other "
             "half chose"
         )
+    done = "read by it:" if model == "pretrained" and not fine_tune else "trained on"
     console.print(
-        f"{model}, trained on {len(sets):,} sets of {len(sets.objects):,} objects{score}", soft_wrap=True
+        f"{model}, {done} {len(sets):,} sets of {len(sets.objects):,} objects{score}", soft_wrap=True
     )
+    if estimator.reading_ is not None and not outside:
+        console.print(f"Instant verdict: {estimator.reading_.verdict()}.", soft_wrap=True, markup=False)
     console.print(f"Model: {out}", soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,6 +151,9 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
     if getattr(loaded, "blend_", None) is not None:
         _print_blend(loaded, content, versions, as_json)
         return
+    if getattr(loaded, "reading_", None) is not None:
+        _print_reading(loaded, content, versions, as_json)
+        return
     if not hasattr(loaded, "net_"):  # a choice model or a baseline
         if as_json:
             typer.echo(json.dumps(content))
@@ -181,6 +185,27 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
         effects = loaded.position_effects_.items()
         lines["effects of positions"] = ", ".join(f"{name}: {value:+.3f}" for name, value in effects)
     _show(lines | _table_lines(table))
+
+
+def _print_reading(loaded: Any, content: dict[str, Any], versions: str, as_json: bool) -> None:
+    """Say what the pretrained net has read, and what it believes of context."""
+    known = not loaded.task.outside  # with an outside option the net sees one more object in each set
+    found = loaded.reading_.verdict() if known else None
+    if as_json:
+        shown = {key: content[key] for key in content if key != "reading"}
+        typer.echo(json.dumps(shown | {"instant_verdict": None if found is None else asdict(found)}))
+        return
+    said = "–, since there is an outside option" if found is None else str(found)
+    _show(
+        {
+            "estimator": content["estimator"],
+            "net": f"pretrained, {'fine-tuned' if loaded.fine_tune else 'not fine-tuned'}",
+            "labelled sets": f"{loaded.n_labelled_sets_:,}, seed {loaded.seed_}",
+            "instant verdict": said,
+            "versions": versions,
+        }
+        | _table_lines(content.get("table"))
+    )
 
 
 def _print_blend(loaded: Any, content: dict[str, Any], versions: str, as_json: bool) -> None:

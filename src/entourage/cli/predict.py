@@ -20,7 +20,7 @@ from entourage.cli.options import (
     read_for,
     run_on,
 )
-from entourage.files import check_output
+from entourage.cli.outputs import check_output
 
 __all__ = ["predict"]
 

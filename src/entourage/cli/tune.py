@@ -34,7 +34,7 @@ from entourage.cli.options import (
     read_training_table,
     relative_settings,
 )
-from entourage.files import check_output
+from entourage.cli.outputs import check_output
 
 __all__ = ["tune"]
 

@@ -14,11 +14,11 @@ from pyarrow import parquet
 
 from entourage.data.coerce import offsets_of
 from entourage.data.encoder import TableEncoder
+from entourage.data.files import write_atomically
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.data.ranks import align_grades
 from entourage.data.sets import Sets
 from entourage.errors import DataError
-from entourage.files import write_atomically
 
 __all__ = ["fit_encoder", "open_sets", "write_sets"]
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from entourage.data.compressed import COMPRESSIONS, READ_ERRORS, open_compressed
 from entourage.data.datasets.letor import load_letor
+from entourage.data.files import replacing
 from entourage.errors import DataError
-from entourage.files import replacing
 
 __all__ = ["EXTENSIONS", "kind_of", "read_table", "write_table"]
 

@@ -18,6 +18,9 @@ from entourage.effects.decoys import (
 )
 from entourage.effects.estimate import Estimate
 from entourage.effects.importance import ColumnImportance, Importance, importance
+from entourage.effects.instant_verdict import (
+    instant_verdict,  # the function; the module is in sys.modules alone
+)
 from entourage.effects.intervals import Quantity, calibrated_intervals
 from entourage.effects.leave_one_out import (
     Regularity,
@@ -73,6 +76,7 @@ __all__ = [
     "iia_violation",
     "importance",
     "influence_matrix",
+    "instant_verdict",
     "natural_effects",
     "of_three",
     "refit_resampled",

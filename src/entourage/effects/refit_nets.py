@@ -17,6 +17,7 @@ from torch import Tensor
 
 from entourage.data.sets import Sets
 from entourage.estimators.net_estimator import NetEstimator
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.estimators.setup import (
     build_scorer,
     categories_of,
@@ -62,7 +63,10 @@ class Refitter:
     def __init__(self, model: Any, sets: Sets, total: int, on_progress: Progress | None = None) -> None:
         self.model, self.sets, self.on_progress = model, sets, on_progress or (lambda done, total: None)
         self.done, self.total = 0, total  # members fitted, of how many
-        self.trainer = _NetTrainer(model, sets) if isinstance(model, NetEstimator) else None
+        trained = isinstance(model, NetEstimator) and not is_pretrained(model)
+        self.trainer = _NetTrainer(model, sets) if trained else None
+        # to be fitted again; the pretrained net without calibration, which takes readings of its own
+        self.plain = clone(model).set_params(validation=0.0, verbose=False) if is_pretrained(model) else model
 
     def __call__(self, targets: Floats, counts: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
         """Return a model for each row of targets (r, objects) and counts (r, n)."""
@@ -75,7 +79,7 @@ class Refitter:
                 found += self._nets(self.trainer, targets[part], counts[part], seeds[part])
             else:
                 given = self.sets.with_targets(targets[begin])
-                found.append(clone(self.model).fit(given, sample_weight=counts[begin].astype(np.float64)))
+                found.append(clone(self.plain).fit(given, sample_weight=counts[begin].astype(np.float64)))
             self.done += len(counts[part])
             self.on_progress(1000 * self.done, 1000 * self.total)
         return found

@@ -36,6 +36,7 @@ from entourage.effects.simulate import AMPLITUDES, Amplified, MeanModel, simulat
 from entourage.errors import DataError, ParameterError, check_number
 from entourage.estimators import DiscreteChooser, Ranker, SubsetChooser
 from entourage.estimators.net_estimator import NetEstimator
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.nets import ContextFree
 from entourage.nets.context_ablated import ContextAblated
 from entourage.tasks import Choice, SubsetChoice
@@ -188,7 +189,12 @@ def _check_one_model(model: Any) -> None:
 
 def _initialisations(model: Any) -> int:
     """Return how many models are fitted to one draw of groups: several nets, or one model without a net."""
-    return INITIALISATIONS if isinstance(model, NetEstimator) else 1
+    return INITIALISATIONS if _is_trained(model) else 1
+
+
+def _is_trained(model: Any) -> bool:
+    """Whether it is a net that is trained: not the pretrained one, which reads sets again at once."""
+    return isinstance(model, NetEstimator) and not is_pretrained(model)
 
 
 def refits_in(seconds: float, needed: Callable[[int], float]) -> int:
@@ -223,14 +229,14 @@ def resample_groups(labels: NDArray[np.int64], rng: np.random.Generator) -> NDAr
 
 def _context_free(model: Any, sets: Sets, counts: NDArray[np.int64], rng: np.random.Generator) -> MeanModel:
     """Fit the context-ablated control to resampled groups; for models without a net, a context-free net."""
-    if isinstance(model, NetEstimator):
+    if _is_trained(model):
         control = copy.copy(model)
         control.net_ = ContextAblated(clone(model.net_))
     else:
         kinds: dict[type, type[NetEstimator]] = {Choice: DiscreteChooser, SubsetChoice: SubsetChooser}
         settings: dict[str, Any] = {"outside": True} if getattr(model.task, "outside", False) else {}
         control = kinds.get(type(model.task), Ranker)(steps=CONTROL_STEPS, **settings)
-        control.net_ = ContextFree(width=32)
+        control.net_, control.categories = ContextFree(width=32), getattr(model, "categories", None)
         control.n_features_in_, control.n_situation_features_in_ = sets.n_features, sets.n_situation_features
     targets = np.broadcast_to(_targets(sets), (len(counts), len(sets.objects)))
     return MeanModel(Refitter(control, sets, len(counts))(targets, counts, rng))

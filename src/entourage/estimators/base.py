@@ -38,7 +38,6 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
     n_situation_features_in_: int
     table_: dict[str, Any] | None = None
-    learns_position = False  # whether `fit` learns an effect of positions
     level_codes = (
         False  # whether categories of many levels become codes, for a net to learn a vector for each
     )
@@ -50,6 +49,16 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     def task(self) -> Task:
         """What a target means, what is done with scores, and how predictions are evaluated."""
         return Ranking()
+
+    @property
+    def learns_position(self) -> bool:
+        """Whether `fit` learns an effect of positions."""
+        return False
+
+    @property
+    def _words(self) -> str:
+        """What it is called in a message."""
+        return type(self).__name__
 
     def _learn_relative(self, sets: Sets) -> Sets:
         """Find the columns that the parameter ``relative`` names; return what is seen of the sets."""
@@ -203,8 +212,8 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         )
         if sets.position is not None and not self.learns_position:
             raise ParameterError(
-                f"{type(self).__name__} learns no effect of positions; nets (Ranker, DiscreteChooser, SubsetChooser) "
-                "and MultinomialLogit do. Leave position out, or drop it: sets.with_position(None)."
+                f"{self._words} learns no effect of positions; nets that are trained (Ranker, DiscreteChooser, "
+                "SubsetChooser) and MultinomialLogit do. Leave position out, or drop it: sets.with_position(None)."
             )
         if weights is not None and not weights.all():
             if sets.on_disk:

@@ -13,7 +13,7 @@ from entourage.training.file_checks import need, take
 if TYPE_CHECKING:
     from entourage.estimators.net_estimator import NetEstimator
 
-__all__ = ["blend_from", "describe_blend"]
+__all__ = ["blend_from", "describe_blend", "features_of"]
 
 
 def describe_blend(
@@ -43,13 +43,8 @@ def describe_blend(
     return content, tensors
 
 
-def blend_from(model: "NetEstimator", content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
-    """Make an automatic model again, if all that the file says of it can be."""
-    from entourage.estimators.plugins import automatic
-
-    if model.loss is not None:
-        check_choice("loss", model.loss, model.task.losses)
-    fitted: Any = content.get("fitted")
+def features_of(fitted: Any) -> tuple[tuple[int, int], list[tuple[int, int]]]:
+    """Return the numbers of features of objects and situations that a file speaks of, and which are codes."""
     first, second = take(fitted, "n_features", tuple[int, int])
     need(first > 0 and second >= 0, "objects have no features.")
     categories = [(place, levels) for place, levels in take(fitted, "categories", list[tuple[int, int]])]
@@ -57,6 +52,17 @@ def blend_from(model: "NetEstimator", content: dict[str, Any], tensors: dict[str
     right = len(places) == len(categories) and all(0 <= place < first for place in places)
     right = right and all(0 < levels <= 10_000_000 for _, levels in categories)
     need(right, "categories are at places where objects have no feature, or twice at one.")
+    return (first, second), categories
+
+
+def blend_from(model: "NetEstimator", content: dict[str, Any], tensors: dict[str, Tensor]) -> "NetEstimator":
+    """Make an automatic model again, if all that the file says of it can be."""
+    from entourage.estimators.plugins import automatic
+
+    if model.loss is not None:
+        check_choice("loss", model.loss, model.task.losses)
+    fitted: Any = content.get("fitted")
+    (first, second), categories = features_of(fitted)
     model.n_features_in_, model.n_situation_features_in_ = first, second
     model.categories_, model.seed_ = categories, take(fitted, "seed", int, least=0)
     model.table_ = check_table(content.get("table"), (first, second))

@@ -157,8 +157,8 @@ class Calibration:
         """Return the lowest and the highest place of each object, packed."""
         if not self.place_thresholds:
             raise UserError(
-                "There are no intervals of places: the sets held out were too large for it. Call calibrate(X, y) with "
-                "smaller sets that were not used for training."
+                "There are no intervals of places: no sets were held out, or they were too large for it. Call "
+                "calibrate(X, y) with sets that were not used for training, and are not that large."
             )
         threshold = min(self._threshold(self.place_thresholds, coverage), 0.5 - _NOISE)  # the median stays
         low, high = np.empty(len(scores), dtype=np.int64), np.empty(len(scores), dtype=np.int64)

@@ -38,7 +38,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", "auto" or "pretrained"; optional
         By default ``FATE()``.
     loss : "nll" or callable
         "nll" is the negative log-likelihood of the choice.
@@ -79,6 +79,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
+        fine_tune: bool = False,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -114,6 +115,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
             members=members,
             budget=budget,
             workers=workers,
+            fine_tune=fine_tune,
             categories=categories,
             device=device,
             precision=precision,
@@ -165,7 +167,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", "auto" or "pretrained"; optional
         By default ``FATE()``.
     loss : "binary" or callable
         "binary" is the cross-entropy of each object.
@@ -207,6 +209,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
+        fine_tune: bool = False,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -242,6 +245,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
             members=members,
             budget=budget,
             workers=workers,
+            fine_tune=fine_tune,
             categories=categories,
             device=device,
             precision=precision,
@@ -265,6 +269,11 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
         self.threshold_ = self.task.threshold
         if self.threshold == "held-out":
             self.threshold_ = self.task.best_threshold(sets, scores, weights)
+
+    def keep_reading(self, *arguments: Any, **named: Any) -> None:
+        """Keep what the pretrained net has read; where no sets are held out, its threshold is 0."""
+        super().keep_reading(*arguments, **named)
+        self.threshold_ = self.task.threshold
 
     def finish(self, start: Start, outcome: Outcome) -> Self:
         """Keep the results of training, and find the threshold on the held-out sets."""

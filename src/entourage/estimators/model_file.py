@@ -24,6 +24,7 @@ from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.blend_file import blend_from, describe_blend
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
+from entourage.estimators.reading_file import describe_reading, reading_from
 from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import describe_relative, describe_view, view_from
 from entourage.nets import NETS, Net, Scorer
@@ -107,6 +108,8 @@ def describe_net_estimator(model: "NetEstimator") -> tuple[dict[str, Any], dict[
     """Return all that is needed to restore a fitted estimator: the JSON content, and the tensors."""
     if model.blend_ is not None:
         return describe_blend(model, _params_of(model), _versions())
+    if model.reading_ is not None:
+        return describe_reading(model, _params_of(model), _versions())
     net = model.net_
     names = {kind: name for name, kind in NETS.items()}
     if type(net) not in names:
@@ -215,10 +218,12 @@ def net_estimator_from(
     kind: type["NetEstimator"], content: dict[str, Any], tensors: dict[str, Tensor]
 ) -> "NetEstimator":
     """Make an estimator of a net again, if all that the file says of it can be."""
-    if "blend" in content:
+    if "blend" in content or "reading" in content:
         params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
         need("net" not in params, "a net is among the parameters.")
-        return blend_from(kind("auto", **params), content, tensors)
+        if "blend" in content:
+            return blend_from(kind("auto", **params), content, tensors)
+        return reading_from(kind("pretrained", **params), content, tensors)
     kept = _unpack(kind, content, tensors)
     model = kind(kept.net, **kept.params)
     if model.loss is not None:

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,11 +16,11 @@ from torch import Tensor
 from entourage.data.encoder import TableColumns
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import ParameterError, check_choice, check_number
-from entourage.estimators.base import SetPredictor
 from entourage.estimators.blend import Blend
 from entourage.estimators.calibration import Calibration
-from entourage.estimators.inputs import encoder_of, given_sets
+from entourage.estimators.inputs import encoder_of
 from entourage.estimators.large_sets import warn_of_large_sets
+from entourage.estimators.members import MembersPredictor
 from entourage.estimators.model_file import (
     describe_net_estimator,
     members_of,
@@ -27,6 +28,14 @@ from entourage.estimators.model_file import (
     save_net_estimator,
 )
 from entourage.estimators.plugins import automatic
+from entourage.estimators.pretrained_net import (
+    check_pretrained,
+    draw_reference,
+    is_pretrained,
+    read_sets,
+    scores_held_out,
+    scores_of_reading,
+)
 from entourage.estimators.setup import (
     Categories,
     Start,
@@ -42,11 +51,11 @@ from entourage.estimators.setup import (
     view_of,
 )
 from entourage.nets import Net, Scorer
-from entourage.nets.ensemble import Stack
+from entourage.pretrained import Reading
 from entourage.tasks.losses import Loss
 from entourage.training.batches import Resident, predict_packed
 from entourage.training.device import autocast, find_device
-from entourage.training.held_out import HeldOutEvaluation, score_not_chosen_by
+from entourage.training.held_out import score_not_chosen_by, with_callback
 from entourage.training.loop import Outcome, train
 from entourage.training.progress import progress_bar
 from entourage.training.view import View
@@ -54,14 +63,17 @@ from entourage.training.view import View
 __all__ = ["NetEstimator"]
 
 
-class NetEstimator(SetPredictor):
+class NetEstimator(MembersPredictor):
     """What all estimators of a net share; they differ by their task. See :class:`entourage.Ranker`."""
 
     level_codes = True
-    learns_position = True
     position_effects_: dict[Any, float] | None = None
     tried_: list[Any]
+    history_: list[dict[str, Any]]
     blend_: Blend | None = None  # with "auto", instead of a net
+    reading_: Reading | None = None  # with "pretrained", instead of a net
+    reference_: Sets | None = None  # of its context-ablated control
+    n_labelled_sets_: int
     calibration_: Calibration | None = None
 
     def __init__(
@@ -92,6 +104,7 @@ class NetEstimator(SetPredictor):
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
+        fine_tune: bool = False,
         categories: Sequence[tuple[int, int]] | None = None,
         device: str = "auto",
         precision: str = "float32",
@@ -126,6 +139,7 @@ class NetEstimator(SetPredictor):
         self.members = members
         self.budget = budget
         self.workers = workers
+        self.fine_tune = fine_tune
         self.categories = categories
         self.device = device
         self.precision = precision
@@ -134,6 +148,15 @@ class NetEstimator(SetPredictor):
         self.on_interrupt = on_interrupt
         self.verbose = verbose
         self.random_state = random_state
+
+    @property
+    def learns_position(self) -> bool:
+        """Whether `fit` learns an effect of positions: of all nets but the pretrained one."""
+        return not is_pretrained(self)
+
+    @property
+    def _words(self) -> str:
+        return f'{type(self).__name__}("pretrained")' if is_pretrained(self) else type(self).__name__
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -178,13 +201,16 @@ class NetEstimator(SetPredictor):
             is then no feature. Each position has an effect that is added to the utility in training, and left out in
             predictions, which need no positions; ``position_effects_`` holds them.
         """
-        if isinstance(self.net, str) and self.net == "auto":
+        pretrained = is_pretrained(self)
+        if self.fine_tune and not pretrained:
+            raise ParameterError('fine_tune belongs to net="pretrained". Leave it out, or name that net.')
+        if pretrained or (isinstance(self.net, str) and self.net == "auto"):
             checked = self._check_training_data(X, y, situation, sample_weight, groups, table=table)
-            return self._fit_blend(*checked, on_evaluation)
+            return self._read(*checked) if pretrained else self._fit_blend(*checked, on_evaluation)
         start = self.prepare(X, y, situation, sample_weight, table, groups)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
         if start.evaluation is not None and on_evaluation is not None:
-            evaluate = _with_callback(start.evaluation, on_evaluation)
+            evaluate = with_callback(start.evaluation, on_evaluation)
         outcome = train(
             start.scorer,
             self.task.find_loss(self.loss),
@@ -257,6 +283,10 @@ class NetEstimator(SetPredictor):
         """
         if isinstance(self.net, str) and self.net == "auto":
             raise ParameterError("partial_fit trains one net: name it, instead of auto.")
+        if is_pretrained(self):
+            raise ParameterError(
+                "The pretrained net is not trained on batches: call fit with all labelled sets, which it only reads."
+            )
         known = encoder_of(self) if hasattr(self, "scorer_") and is_frame(X) else None
         sets, weights, _ = self._check_training_data(
             X, y, situation, sample_weight, table=table, encoder=known
@@ -331,14 +361,51 @@ class NetEstimator(SetPredictor):
             on_plan=tell,
             on_try=on_evaluation or tell,
         )
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # of an earlier fit
+        self._forget()
         self.blend_, self.tried_, self.seed_ = found.blend, found.tried, seed
         self.categories_ = list(found.blend.categories)
         self.best_score_, self.held_out_score_ = found.best_score, found.held_out_score
         self._learnt_from(sets)
         self._learn_from_held_out(found.sets, found.scores, found.weights)
         return self
+
+    def _read(self, sets: Sets, weights: NDArray[np.float64] | None, groups: Any) -> Self:
+        """Read the labelled sets with the pretrained net, and calibrate by sets held out from readings of others."""
+        check_pretrained(self, sets)
+        categories, seed = categories_of(self, sets), draw_seed(self.random_state)
+        given: Any = self.task, sets, weights, categories
+        how: dict[str, Any] = {"fine_tune": self.fine_tune, "seed": seed, "device": self.device}
+        reading = read_sets(*given, tell=_tell if self.verbose else None, **how)
+        ablated, held_out = self.net == "pretrained_ablated", None
+        if self.validation:
+            held_out = scores_held_out(*given, groups=groups, ablated=ablated, **how)
+        reference = draw_reference(sets, seed) if ablated else None
+        self.keep_reading(reading, categories, seed=seed, labelled_sets=len(sets), reference=reference)
+        self._learnt_from(sets)
+        if held_out is not None:
+            self._learn_from_held_out(*held_out)
+        return self
+
+    def keep_reading(
+        self,
+        reading: Reading,
+        categories: Categories,
+        *,
+        seed: int,
+        labelled_sets: int,
+        reference: Sets | None = None,
+    ) -> None:
+        """Keep what the pretrained net has read."""
+        self._forget()
+        self.reading_, self.reference_, self.calibration_ = reading, reference, None
+        self.categories_, self.seed_, self.n_labelled_sets_ = categories, seed, labelled_sets
+        self.history_, self.n_steps_ = [], 0
+        self.best_score_ = self.held_out_score_ = None
+
+    def _forget(self) -> None:
+        """Forget an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def _learn_from_held_out(
         self, sets: Sets, scores: NDArray[Any], weights: NDArray[np.float64] | None
@@ -357,7 +424,7 @@ class NetEstimator(SetPredictor):
         partial_fits: int,
     ) -> None:
         """Keep the results of training."""
-        for name in ("blend_", "tried_"):
+        for name in ("blend_", "tried_", "reading_", "reference_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         scorer.load_state_dict(outcome.weights)
         self.scorer_ = scorer.eval()
@@ -379,6 +446,15 @@ class NetEstimator(SetPredictor):
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
         if self.blend_ is not None:
             return self.blend_.scores(sets, self.device)
+        if self.reading_ is not None:
+            return scores_of_reading(
+                self.reading_,
+                self.task,
+                sets,
+                self.categories_,
+                device=self.device,
+                reference=self.reference_,
+            )
         return self._scores_of(self.scorer_, sets)
 
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
@@ -391,53 +467,6 @@ class NetEstimator(SetPredictor):
         narrow = autocast(device, scoring_precision(self.precision, device))
         with progress_bar("scoring", len(sets), self.verbose) as show, narrow:
             return predict_packed(scorer.to(device), data, show).cpu().numpy()
-
-    def predict_scores(
-        self, X: AnySets, *, situation: ArrayLike | None = None, return_std: bool = False
-    ) -> Any:
-        """Return the utility U(x, C) of each object; higher is better.
-
-        What comes out has the form of what went in: an (n, m) array for an (n, m, d) array, a list of
-        arrays for a list, a packed array for `Sets`, one number a row, in the order of the rows, for a table. Sets
-        may have other sizes than those learnt from.
-
-        With ``return_std`` also the standard deviation of an object's score over the members of an ensemble. Where
-        only differences of scores matter, each member's scores of a set are first centred.
-        """
-        if not return_std:
-            return super().predict_scores(X, situation=situation)
-        given = given_sets(self._fitted(), X, situation)
-        each = self._member_scores(given.sets)  # (members, objects)
-        scores = given.back(self._checked_scores(given.sets))
-        if self.task.only_differences:
-            for _, rows in given.sets.by_size():
-                each[:, rows] -= each[:, rows].mean(2, keepdims=True)
-        return scores, given.back(each.std(0, ddof=1))
-
-    def predict_pairs(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
-        """Return which share of the members of an ensemble put object i of a set above object j: ``(n, m, m)``.
-
-        A tie counts one half. For sets of several sizes, a list of ``(m, m)`` arrays.
-        """
-        sets = given_sets(self._fitted(), X, situation).sets
-        members = [sets.unpack(scores) for scores in self._member_scores(sets)]
-        shares = [
-            np.mean([(s[:, None] > s) + 0.5 * (s[:, None] == s) for s in own], axis=0)
-            for own in zip(*members, strict=True)
-        ]
-        return shares if sets.uniform_size is None or isinstance(X, (list, tuple)) else np.stack(shares)
-
-    def _member_scores(self, sets: Sets) -> NDArray[Any]:
-        """Score with each member: (members, objects)."""
-        self._check_fitted()
-        if self.blend_ is not None or not isinstance(self.scorer_, Stack):
-            one = "A single net" if self.blend_ is None else 'A blend of several models ("auto")'
-            raise ParameterError(
-                f"{one} has no spread over members: fit an ensemble of one net, Ranker(FATE(), members=8)."
-            )
-        self._check_features(sets)
-        members = [self.scorer_.scorer(i) for i in range(self.scorer_.members)]
-        return np.stack([self._scores_of(member, sets) for member in members])
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -462,14 +491,6 @@ class NetEstimator(SetPredictor):
         return state
 
 
-def _with_callback(
-    evaluate: HeldOutEvaluation, on_evaluation: Callable[[float], None]
-) -> Callable[[Scorer], float]:
-    """Call ``on_evaluation`` with each score."""
-
-    def score_of(scorer: Scorer) -> float:
-        score = evaluate(scorer)
-        on_evaluation(score)
-        return score
-
-    return score_of
+def _tell(said: str) -> None:
+    """Say it on the error stream, as progress bars do: the output may be JSON."""
+    print(said, file=sys.stderr, flush=True)

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from entourage.data.files import replacing
 from entourage.data.frames import arrow_table
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.errors import DataError
 from entourage.estimators.inputs import encoder_of
 from entourage.estimators.net_estimator import NetEstimator
-from entourage.files import replacing
 
 __all__ = ["predict_stream", "predict_table"]
 

@@ -1,7 +1,8 @@
 """The estimator of rankings."""
 
-from typing import Self
+from typing import Any, Self
 
+from entourage.estimators.calibration import Calibration
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.estimators.probabilities import CalibratedRanker
 from entourage.estimators.setup import Start
@@ -24,11 +25,15 @@ class Ranker(CalibratedRanker, NetEstimator):
 
     Parameters
     ----------
-    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", or "auto"; optional
+    net : FATE(), FETA(), SetAttention(), ContextFree(), ..., a name such as "fate", "auto" or "pretrained"; optional
         By default ``FATE()``. Names are those of the command line: "fate", "feta", "set_attention", "context_free".
         "auto" fits linear models, boosted trees and nets, with and without the set-relative view, and blends the best
         (:mod:`entourage.selection.auto`). It sets the batch size, the patience and, unless they are given, the steps of
-        its nets by the number and the size of the sets.
+        its nets by the number and the size of the sets. "pretrained" needs no training: a net that has learnt from
+        simulated choices (:mod:`entourage.pretrained`) reads the labelled sets and scores new ones by them; it is for
+        16 to a few thousand sets. Of the parameters below only ``fine_tune``, ``validation``, ``categories``,
+        ``device``, ``verbose`` and ``random_state`` play a part then; ``loss``, ``members``, ``relative``,
+        ``subset_size`` and ``checkpoint`` are refused.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}
@@ -64,7 +69,8 @@ class Ranker(CalibratedRanker, NetEstimator):
         weights; None for no average.
     validation : float
         The share of the sets held out to choose the best weights and to stop early, by their weights where there
-        are such; 0 holds out none, and neither do fewer than 20 sets.
+        are such; 0 holds out none, and neither do fewer than 20 sets. "pretrained" calibrates by sets that are held
+        out from a reading of others: up to 300 sets in five folds, above that a fifth; 0 for no calibration.
     evaluate_every : int, optional
         Steps between two evaluations of the held-out sets, and between checkpoints; by default a fortieth of all
         steps. Then there are also evaluations at an eighth, a quarter and half of that, since small data overfit
@@ -87,6 +93,8 @@ class Ranker(CalibratedRanker, NetEstimator):
     workers : int
         With "auto": fits side by side, in processes of one thread each. More than 1 needs a script that is guarded by
         ``if __name__ == "__main__"``.
+    fine_tune : bool
+        With "pretrained": whether its net is trained for a few hundred steps on the labelled sets.
     categories : list of (place, levels), optional
         Features that are codes rather than numbers, 1 to the number of levels; each level has a learnt vector, and
         a code outside, such as 0, is a level that was never seen. By default those that a table has.
@@ -113,6 +121,9 @@ class Ranker(CalibratedRanker, NetEstimator):
     ----------
     scorer_ : the fitted module
     net_ : the net it was built from
+    reading_ : with "pretrained", what its net has read of the labelled sets, instead of ``scorer_`` and ``net_``;
+        ``reading_.verdict()`` is what it says of context
+    n_labelled_sets_ : with "pretrained", how many sets these were
     blend_ : with "auto", the models and their weights, instead of ``scorer_``, ``net_`` and what belongs to them
     tried_ : with "auto", the held-out score of each candidate, its tier, its weight and its seconds
     history_ : a row (step, learning rate, loss, score) for each evaluation of the held-out sets; also "halves", the
@@ -136,3 +147,8 @@ class Ranker(CalibratedRanker, NetEstimator):
         super().finish(start, outcome)
         self._calibrate_in_fit(start.sets, start.held_out, start.weights)
         return self
+
+    def keep_reading(self, *arguments: Any, **named: Any) -> None:
+        """Keep what the pretrained net has read: its scores are utilities of the Plackett-Luce model as they are."""
+        super().keep_reading(*arguments, **named)
+        self.calibration_ = Calibration(1.0, (), (), self.n_labelled_sets_)

@@ -142,11 +142,12 @@ def check_net(net: Any) -> Net:
     """Return the net to build, given itself or by its name; FATE where none is given."""
     net = FATE() if net is None else net
     if isinstance(net, str):
-        return NETS[check_choice("net", net, [*NETS, "auto"])]()
+        return NETS[check_choice("net", net, [*NETS, "auto", "pretrained"])]()
     if not isinstance(net, Net):
         hint = f"; did you mean {net.__name__}()?" if isinstance(net, type) else "."
         raise ParameterError(
-            f'net needs a net such as FATE() or FETA(), its name such as "fate", or "auto"; got {net!r}{hint}'
+            f'net needs a net such as FATE() or FETA(), its name such as "fate", "auto" or "pretrained"; got '
+            f"{net!r}{hint}"
         )
     return net
 

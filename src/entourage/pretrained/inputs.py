@@ -11,7 +11,7 @@ from torch import Tensor
 from entourage.nets.prior_fitted import Seen
 from entourage.pretrained.ridge import Comparisons, RidgeFit, fit_ridge
 
-__all__ = ["Knowledge", "Scales", "learn"]
+__all__ = ["Knowledge", "Scales", "learn", "soften"]
 
 LINEAR = (1.0, 4.0, 16.0, 64.0)  # penalties of the logit of the columns
 WIDE = (4.0, 24.0, 144.0)  # of the logit that also sees curves and standings in the set

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from entourage.data.sets import Sets
-from entourage.errors import DataError
+from entourage.errors import DataError, ShapeError
 from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
 from entourage.pretrained.inputs import Knowledge, learn
+from entourage.pretrained.reading_file import describe_reading, reading_from
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
 from entourage.pretrained.weights import pretrained_net
 from entourage.tasks import Choice, SubsetChoice, Task
@@ -84,6 +85,10 @@ class Reading:
         if sets.targets is None:
             raise DataError("Labelled sets need targets.")
         if weights is not None:
+            if weights.shape != (len(sets),) or not np.isfinite(weights).all() or not (weights > 0).any():
+                raise DataError(
+                    f"Weights need to be finite, one a set ({len(sets)}), and not all 0; got {weights.size}."
+                )
             sets, weights = sets[weights > 0], weights[weights > 0]
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
         kind = _kind_of(task)
@@ -133,6 +138,12 @@ class Reading:
 
     def scores(self, sets: Sets, device: str = "auto") -> Floats:
         """Return the utility of each object, packed."""
+        came = (sets.n_features, sets.n_situation_features)
+        if came != self.n_features:
+            raise ShapeError(
+                "Sets need the features of those that were read, {} of objects and {} of situations; got {} and "
+                "{}.".format(*self.n_features, *came)
+            )
         where = find_device(device)
         net = (pretrained_net() if self.net is None else self.net).to(where).eval()
         pages = [Page(_moved(page.knowledge, where), page.memory.to(where)) for page in self.pages]
@@ -165,6 +176,15 @@ class Reading:
     def verdict(self) -> InstantVerdict:
         """Return what the net believes of the context."""
         return verdict_of([page.memory.verdict for page in self.pages])
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what a model file holds of it: the JSON content, and the tensors."""
+        return describe_reading(self)
+
+    @classmethod
+    def from_file(cls, content: Any, tensors: dict[str, Tensor]) -> "Reading":
+        """Make it again, if all that a file says of it can be."""
+        return reading_from(cls, content, tensors)
 
     def _padded(self, sets: Sets) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return standardised columns (n, m, d), those of the situation included, and the mask."""

@@ -36,15 +36,11 @@ class InstantVerdict:
     effects: dict[str, float]
 
     def __str__(self) -> str:
-        low, high = self.interval
+        share, low, high = (100 * part for part in (self.share, *self.interval))
         effects = ", ".join(f"{name} {p:.2f}" for name, p in self.effects.items())
         return (
-            (
-                f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {self.share:.0%} "
-                f"(90 %: {low:.0%} to {high:.0%}); {effects}"
-            )
-            .replace("%", " %")
-            .replace("  %", " %")
+            f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {share:.0f} % "
+            f"(90 %: {low:.0f} to {high:.0f} %); {effects}"
         )
 
 

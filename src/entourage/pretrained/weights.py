@@ -12,9 +12,10 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
+from entourage.data.files import write_atomically
 from entourage.errors import ModelFileError
-from entourage.files import write_atomically
 from entourage.nets.prior_fitted import PriorFittedNet
+from entourage.training.file_checks import need
 
 __all__ = ["CHECKSUM", "FILE", "pretrained_net", "read_weights", "write_weights"]
 
@@ -38,9 +39,13 @@ def read_weights(path: Path) -> PriorFittedNet:
     try:
         with safe_open(path, "pt") as file:
             settings: dict[str, Any] = json.loads((file.metadata() or {})["net"])
-        weights = {name: value.float() for name, value in tensors_from_bytes(path.read_bytes()).items()}
-        net = PriorFittedNet(**settings)
-        net.load_state_dict(weights)
+        found = tensors_from_bytes(path.read_bytes())
+        weights = {name: value.to(torch.float32, copy=True) for name, value in found.items()}
+        unsound = [name for name, value in weights.items() if not value.isfinite().all()]
+        need(not unsound, f"{', '.join(unsound[:3])} are infinite or NaN.")
+        with torch.device("meta"):  # no random numbers for weights that are replaced
+            net = PriorFittedNet(**settings)
+        net.load_state_dict(weights, assign=True)
     except Exception as error:
         raise ModelFileError(f"{path} holds no weights of a prior-fitted net: {error}") from error
     return net
@@ -49,7 +54,13 @@ def read_weights(path: Path) -> PriorFittedNet:
 @cache
 def pretrained_net() -> PriorFittedNet:
     """Return the net of the package; its weights are read once, and never changed."""
-    expected = CHECKSUM.read_text().split()[0]
-    if hashlib.sha256(FILE.read_bytes()).hexdigest() != expected:
+    try:
+        expected = CHECKSUM.read_text().split()[:1]
+        right = expected == [hashlib.sha256(FILE.read_bytes()).hexdigest()]
+    except OSError as error:
+        raise ModelFileError(
+            f"The weights of the pretrained net can't be read: {error}. Install entourage anew."
+        ) from error
+    if not right:
         raise ModelFileError(f"{FILE} is not the file that belongs to this package; install entourage anew.")
     return read_weights(FILE).eval().requires_grad_(False)

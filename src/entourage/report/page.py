@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from entourage.data.files import write_atomically
 from entourage.errors import UserError
-from entourage.files import write_atomically
 
 __all__ = ["Cell", "Section", "Table", "make_folder", "require_report", "write_report", "write_text"]
 

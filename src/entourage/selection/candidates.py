@@ -59,6 +59,8 @@ TIERS = {"context-free": "alone", "relative": "relative", "context": "net"}
 BATCH_PAIRS = 16_000  # pairs of objects in a batch, about; of 16 to 64 sets
 FEWEST_STEPS, MOST_STEPS = 400, 2000
 MANY_SETS = 1500  # from which the larger SetAttention is worth its time
+PRETRAINED_FIRST = 1000  # sets, below which the pretrained net is strong enough to be tried early
+PRETRAINED_MOST = 5000, 100_000  # sets and objects, above which it is not tried: it reads a few thousand sets
 PASSES = 60  # through the data, within these numbers of steps
 
 
@@ -126,7 +128,8 @@ def list_candidates(
     ----------
     n_sets : to learn from: nets train in batches of 16 to 64 sets for 60 passes through the data, but for 400 steps
         at least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of
-        their training sets that they hold out
+        their training sets that they hold out. The pretrained net comes early below 1,000 sets, and is not tried
+        above 5,000 sets or 100,000 objects
     pairs : the mean square of the sizes of sets: batches of large sets have fewer of them
     kind, outside : of the task, see :data:`entourage.tasks.TASKS`
     relative : whether there are numbers to see relative to their set
@@ -148,6 +151,12 @@ def list_candidates(
     def net(which: Net, *, standing: bool = False, **other: Any) -> NetEstimator:
         made: NetEstimator = clone(plain)
         return made.set_params(net=which, relative=columns if standing else False, **training | other)  # type: ignore[no-any-return]
+
+    def reader(which: str) -> NetEstimator:
+        kept = {"device", "categories", "outside", "threshold"} & set(plain.get_params(deep=False))
+        # of choices of some, a threshold is found on sets held out; nothing else is calibrated
+        share: dict[str, Any] = {} if kind == "subset" else {"validation": 0.0}
+        return estimator_class(kind)(which, **share | {name: getattr(plain, name) for name in kept})
 
     def linear(standing: bool) -> SetPredictor:
         if kind not in ("choice", "subset"):
@@ -178,6 +187,10 @@ def list_candidates(
             if graded:
                 listwise = LambdaMART(objective="xendcg", relative=columns, colsample_bytree=0.5)
                 found.append(Candidate("XE-NDCG relative", listwise, "relative", compared=False))
+    small_table = n_sets <= PRETRAINED_MOST[0] and n_sets * math.sqrt(pairs) <= PRETRAINED_MOST[1]
+    pretrained = Candidate("pretrained", reader("pretrained"), "context", small_table, small_table)
+    if n_sets < PRETRAINED_FIRST:
+        found.insert(next(i for i, one in enumerate(found) if one.name == "linear") + 1, pretrained)
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
     if relative:
@@ -188,6 +201,7 @@ def list_candidates(
     found += [
         Candidate("FATE", net(FATE()), "context"),
         Candidate("SetAttention", net(small), "context"),
+        *([] if n_sets < PRETRAINED_FIRST else [pretrained]),
         Candidate("FATE ablated", net(ContextAblated(FATE())), "context-free", blended=False),
         Candidate("SetAttention ablated", net(ContextAblated(small)), "context-free", blended=False),
         Candidate("FATE small", net(FATE(width=32)), "context", compared=False),
@@ -198,6 +212,8 @@ def list_candidates(
         control = net(ContextAblated(small), standing=True)
         found.append(Candidate("SetAttention relative ablated", control, "relative", blended=False))
         found.append(Candidate("FATE relative", net(FATE(), standing=True), "context", compared=False))
+    control = reader("pretrained_ablated")
+    found.append(Candidate("pretrained ablated", control, "context-free", small_table, blended=False))
     large = Candidate(
         "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
     )
@@ -222,7 +238,8 @@ def default_candidates(
     and of SetAttention: the same nets under the same loss, in which every object has the same fixed context
     (:class:`~entourage.nets.context_ablated.ContextAblated`). What these nets gain over their controls is then due to
     context, not to a larger net. Relative are the linear model, the trees and the control of SetAttention, with the
-    standing of each number in its set.
+    standing of each number in its set. The pretrained net, which is not fitted, is a candidate up to 5,000 sets and
+    100,000 objects, beside its own context-ablated control.
 
     For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model. With ``outside`` they
     may choose nothing, too; the single column and the trees can't.
@@ -245,9 +262,11 @@ def default_candidates(
     SetAttention relative | context | 938
     FATE | context | 938
     SetAttention | context | 938
+    pretrained | context | 4000
     FATE ablated | context-free | 938
     SetAttention ablated | context-free | 938
     SetAttention relative ablated | relative | 938
+    pretrained ablated | context-free | 4000
     """
     every = list_candidates(
         n_sets, kind, pairs=pairs, outside=outside, relative=relative, steps=steps, device=device

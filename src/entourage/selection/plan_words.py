@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from entourage.data.sets import Sets
 from entourage.estimators import NetEstimator
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.registry import entry_of
 from entourage.training.progress import in_words
@@ -47,7 +48,7 @@ def describe_plan(
 def expected_seconds(model: Any, sets: Sets) -> float:
     """Estimate how long a fit takes, on one core of a usual machine."""
     objects = len(sets.objects)
-    if not isinstance(model, NetEstimator):
+    if not isinstance(model, NetEstimator) or is_pretrained(model):
         return 1.0 + OTHER * objects * sets.n_features
     mean, pairs = objects / len(sets), float((sets.sizes.astype(float) ** 2).mean())
     net = model.net.net if isinstance(model.net, ContextAblated) else model.net

@@ -25,6 +25,7 @@ from entourage.errors import ParameterError, TrainingError, check_choice, check_
 from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.nets import FATE
 from entourage.selection.objective import Objective, defined_mean, inner_folds
 from entourage.selection.spaces import Space, check_space, present_choice, settings_of, space_of
@@ -101,6 +102,11 @@ def tune(
         raise ParameterError(
             'tune searches for the settings of one model, and "auto" blends several: name one, such as "fate"; or fit '
             '"auto" without tuning.'
+        )
+    if is_pretrained(model):
+        raise ParameterError(
+            "tune searches for settings of training, and the pretrained net is not trained: fit it as it is, or name "
+            "another, such as fate."
         )
     metric = model.task.searched_by if metric is None else check_choice("metric", metric, model.task.metrics)
     sets, _, groups = training_sets(

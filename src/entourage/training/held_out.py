@@ -13,7 +13,7 @@ from entourage.tasks import mean_over_sets
 from entourage.training.batches import Resident, predict_packed
 from entourage.training.device import autocast
 
-__all__ = ["HeldOutEvaluation", "HeldOutScore", "score_not_chosen_by"]
+__all__ = ["HeldOutEvaluation", "HeldOutScore", "score_not_chosen_by", "with_callback"]
 
 
 class HeldOutScore(float):
@@ -86,3 +86,16 @@ def score_not_chosen_by(history: list[dict[str, Any]]) -> float | None:
         return None
     first, second = pairs.T
     return float((second[first.argmax()] + first[second.argmax()]) / 2)
+
+
+def with_callback(
+    evaluate: HeldOutEvaluation, on_evaluation: Callable[[float], None]
+) -> Callable[[Scorer], float]:
+    """Call ``on_evaluation`` with each score."""
+
+    def score_of(scorer: Scorer) -> float:
+        score = evaluate(scorer)
+        on_evaluation(score)
+        return score
+
+    return score_of

@@ -18,8 +18,8 @@ from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
+from entourage.data.files import write_atomically
 from entourage.errors import ModelFileError
-from entourage.files import write_atomically
 
 __all__ = ["FORMAT", "read", "to_json", "write"]
 

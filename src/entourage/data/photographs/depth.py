@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.data.files import replacing
 from entourage.data.photographs import cues, photographs, regions
 from entourage.data.photographs.photographs import Photograph
 from entourage.data.photographs.regions import (
@@ -29,7 +30,6 @@ from entourage.data.photographs.regions import (
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, UserError, check_choice
-from entourage.files import replacing
 
 __all__ = ["CUTS", "DepthSets", "Described", "cut", "depth_ranks", "make_depth_sets"]
 

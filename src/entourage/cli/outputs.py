@@ -1,31 +1,11 @@
-"""Atomic writing of files: all or nothing."""
+"""Whether a file that a command shall write can be written, found out before any long work."""
 
-import contextlib
 import os
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 from entourage.errors import UserError
 
-__all__ = ["check_output", "replacing", "write_atomically"]
-
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a neighbouring file to write, which then takes the place of the old one in one step.
-
-    An `OSError` (a full disk, a folder that isn't there) leaves what was at ``path`` untouched.
-    """
-    target = Path(path)
-    scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
-    try:
-        yield scratch
-        with scratch.open("rb") as file:
-            os.fsync(file.fileno())
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
+__all__ = ["check_output"]
 
 
 def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
@@ -52,9 +32,3 @@ def _same_file(a: Path, b: Path) -> bool:
         return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
     except (OSError, RuntimeError):  # a link to itself, a folder that can't be entered
         return a.absolute() == b.absolute()
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes, all or nothing; see `replacing`."""
-    with replacing(path) as scratch, scratch.open("xb") as file:
-        file.write(data)
