@@ -7,7 +7,7 @@ sets see labelled ones, never each other.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -123,7 +123,8 @@ def _attend_few(q: Tensor, k: Tensor, v: Tensor, heads: int, mask: Tensor | None
     if mask is not None:
         logits = logits.masked_fill(~mask[..., None, :, None], -1e9)
     share = logits.softmax(-2).to(v.dtype)
-    return (share.unsqueeze(-1) * v.unsqueeze(-4)).sum(-3).flatten(-2)
+    found: Tensor = (share.unsqueeze(-1) * v.unsqueeze(-4)).sum(-3).flatten(-2)
+    return found
 
 
 class _Norm(nn.LayerNorm):
@@ -140,6 +141,12 @@ def _mlp(width: int, ratio: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, ratio * width), nn.GELU(), nn.Linear(ratio * width, width))
 
 
+def _start_at_0(*layers: nn.Module) -> None:
+    for layer in layers:
+        for weight in layer.parameters():
+            nn.init.zeros_(weight)
+
+
 class _Block(nn.Module):
     """Attention within a set, attention to the labelled objects, and an MLP."""
 
@@ -152,20 +159,20 @@ class _Block(nn.Module):
         self.ask_out = nn.Linear(width, width)
         self.sharpness = nn.Parameter(torch.zeros(heads))  # how the attention narrows as objects abound
         self.mlp = _mlp(width, ratio)
-        for last in (self.within_out, self.ask_out, self.mlp[2]):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        _start_at_0(self.within_out, self.ask_out, self.mlp[2])
 
     def inside(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Let the objects of a set (W, n, m, width) look at each other."""
         q, k, v = self.within(self.norms[0](x)).chunk(3, -1)
         if x.is_cuda and x.shape[2] <= FEW:
-            return x + self.within_out(_attend_few(q, k, v, self.heads, mask))
+            few: Tensor = x + self.within_out(_attend_few(q, k, v, self.heads, mask))
+            return few
         bias = None
         if mask is not None:
             bias = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -1e9)[:, :, None, None, :]
             bias = bias.expand(-1, -1, self.heads, x.shape[2], -1)
-        return x + self.within_out(_attend(q, k, v, self.heads, bias))
+        many: Tensor = x + self.within_out(_attend(q, k, v, self.heads, bias))
+        return many
 
     def labelled(
         self, x: Tensor, normed: Tensor, state: Tensor, bias: Tensor | None, count: Tensor
@@ -177,8 +184,9 @@ class _Block(nn.Module):
         narrow = narrow.to(q.dtype).repeat_interleave(q.shape[-1] // self.heads, -1).unsqueeze(1)
         if bias is not None:
             bias = bias[:, None, None, :].expand(-1, self.heads, q.shape[1], -1)
-        x = x + self.ask_out(_attend(q * narrow, k, v, self.heads, bias)).unflatten(1, x.shape[1:3])
-        return x + self.mlp(self.norms[2](x))
+        x = x + _cut(self.ask_out(_attend(q * narrow, k, v, self.heads, bias)), 1, x.shape[1:3])
+        seen: Tensor = x + self.mlp(self.norms[2](x))
+        return seen
 
 
 class PriorFittedNet(nn.Module):
@@ -210,9 +218,7 @@ class PriorFittedNet(nn.Module):
         self.summary = nn.Sequential(nn.Linear(5 * width, width), nn.GELU())
         self.gates = nn.Linear(width, BASES + 1)
         self.verdict = nn.Linear(width, len(SHARES) + len(EFFECTS))
-        for last in (self.head[2], self.gates):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        _start_at_0(self.head[2], self.gates)
 
     def read(
         self,
@@ -244,7 +250,7 @@ class PriorFittedNet(nn.Module):
         x = torch.cat([x[:, :n] + self.label(labels), x[:, n:]], 1)
         count = _count(x[:, :n].flatten(1, 2), bias)
         states = []
-        for block in self.blocks:
+        for block in self._blocks():
             x = block.inside(x, seen.mask)
             normed = block.norms[1](x)
             states.append(normed[:, :n].flatten(1, 2))
@@ -258,10 +264,13 @@ class PriorFittedNet(nn.Module):
         """Return the utilities (W, n, m) of the objects of new sets."""
         x = self._objects(memory.facts, seen)
         count = _count(memory.states[0], memory.bias)
-        for block, state in zip(self.blocks, memory.states, strict=True):
+        for block, state in zip(self._blocks(), memory.states, strict=True):
             x = block.inside(x, seen.mask)
             x = block.labelled(x, block.norms[1](x), state, memory.bias, count)
         return self._utilities(self.norm(x), seen.base, memory.gates, task)
+
+    def _blocks(self) -> list[_Block]:
+        return cast(list[_Block], list(self.blocks))
 
     @staticmethod
     def _bias(seen: Seen, n: int, log_weights: Tensor | None) -> Tensor | None:
@@ -278,29 +287,30 @@ class PriorFittedNet(nn.Module):
     def _objects(self, facts: Tensor, seen: Seen) -> Tensor:
         """Return the first states of the objects (W, n, m, width)."""
         base = seen.base.clamp(-30, 30)
-        objects = self.slots(_in_slots(seen.cells).flatten(-2))
+        objects: Tensor = self.slots(_in_slots(seen.cells).flatten(-2))
         objects = objects + self.base(torch.cat([base.clamp(-4, 4), base / 4], -1))
         if seen.mask is None:
             sizes = seen.base.new_full((1, 1, 1, 1), float(seen.base.shape[2]))
         else:
             sizes = seen.mask.sum(2, keepdim=True).unsqueeze(-1).to(seen.base.dtype)
-        shared = self.set_size(sizes.clamp_min(1).log()) + facts[:, None, None]
+        shared: Tensor = self.set_size(sizes.clamp_min(1).log()) + facts[:, None, None]
         return _at_least_float32(objects) + shared  # in bfloat16, what a block adds would be rounded away
 
     def _conclude(self, x: Tensor, bias: Tensor | None, facts: Tensor) -> tuple[Tensor, Verdict]:
         """Return the weights of the ridge logits and the verdict, from the labelled objects (W, objects, width)."""
-        weight = self.pool_objects(x).float()
+        weight = _at_least_float32(self.pool_objects(x))
         if bias is not None:
             weight = weight + bias.unsqueeze(-1)
         pooled = (weight.softmax(1).transpose(1, 2).to(x.dtype) @ x).flatten(1)
         summary = self.summary(torch.cat([pooled, facts.to(pooled.dtype)], -1))
-        gates = self.gates(summary).float()
-        verdict = self.verdict(summary).float()
+        gates = _at_least_float32(self.gates(summary))
+        verdict = _at_least_float32(self.verdict(summary))
         gates = gates[:, :-1].softmax(-1) * gates[:, -1:].clamp(-4, 4).exp()
         return gates, Verdict(verdict[:, : len(SHARES)], verdict[:, len(SHARES) :])
 
     def _utilities(self, x: Tensor, base: Tensor, gates: Tensor, task: int) -> Tensor:
-        return self.head(x)[..., task].float() + (base.float() * gates[:, None, None]).sum(-1)
+        own = _at_least_float32(self.head(x)[..., task])
+        return own + (_at_least_float32(base) * gates[:, None, None]).sum(-1)
 
 
 def _in_slots(columns: Tensor) -> Tensor:
@@ -312,7 +322,7 @@ def _in_slots(columns: Tensor) -> Tensor:
 def _count(labelled: Tensor, bias: Tensor | None) -> Tensor:
     """Return how many labelled objects there are (W,), at least 2."""
     if bias is not None:
-        return bias.float().exp().sum(1).clamp_min(2)
+        return _at_least_float32(bias).exp().sum(1).clamp_min(2)
     return torch.full((len(labelled),), max(float(labelled.shape[1]), 2.0), device=labelled.device)
 
 

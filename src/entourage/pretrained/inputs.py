@@ -16,6 +16,8 @@ __all__ = ["Knowledge", "Scales", "learn", "soften"]
 LINEAR = (1.0, 4.0, 16.0, 64.0)  # penalties of the logit of the columns
 WIDE = (4.0, 24.0, 144.0)  # of the logit that also sees curves and standings in the set
 LEAST = 1e-6  # of a variance, in units of the column's own
+NOISE = 1e-4  # standard errors from 0, up to which a coefficient is due to rounding
+LEVEL = 1e-5  # of strength, within which two columns are level
 FAR = 3.0  # standard deviations beyond which values grow by their logarithm
 
 
@@ -155,11 +157,9 @@ def learn(
     base = torch.cat([first, second], 1)  # (W, K, n, m)
     table = _table_facts(base, comparisons, scales, values.shape[-1])
     columns = _column_facts(cells[:, :n], linear, scales)
-    strength = (
-        columns[..., 7].abs() + columns[..., 0] + 0.01 * columns[..., 1].tanh()
-    )  # the last to break ties
-    order = strength.argsort(1, descending=True)
-    sign = torch.where(linear.coefficients[:, 1] < 0, -1.0, 1.0).to(cells.dtype).gather(1, order)
+    steepness = columns[..., 7].where(columns[..., 7].abs() > NOISE, 0.0)
+    order = _order_of(steepness, columns, cells[:, :n], comparisons.gains(base).mean(1))
+    sign = torch.where(steepness < 0, -1.0, 1.0).to(cells.dtype).gather(1, order)
     columns = columns.gather(1, order.unsqueeze(-1).expand_as(columns))
     turn = torch.ones_like(columns)
     turn[..., 1:] = sign.unsqueeze(-1)
@@ -197,6 +197,22 @@ def _column_facts(cells: Tensor, linear: RidgeFit, scales: Scales) -> Tensor:
     within = (shown[..., 2].square().sum(1) / objects / total).clamp_max(2)
     skewness = soften((shown[..., 0] ** 3).sum(1) / objects / total**1.5)
     return torch.cat([within.unsqueeze(-1), skewness.unsqueeze(-1), soften(slopes)], -1)
+
+
+def _order_of(steepness: Tensor, columns: Tensor, cells: Tensor, gains: Tensor) -> Tensor:
+    """Return the places of the columns (W, d), the strongest first, whatever order they came in.
+
+    Columns of a situation, which no logit can tell apart, are ordered by their skewness. If they are level there too,
+    such as indicators of levels that are as frequent as each other, it counts how they go along with a number that each
+    object has from all columns, and from the gain of the ridge logits on its set.
+    """
+    strength = steepness.abs() + columns[..., 0] + 0.01 * columns[..., 1].tanh()
+    z = cells[..., 0]
+    mark = z.mean(-1) + z.square().mean(-1) + gains.unsqueeze(-1)  # (W, n, m)
+    along = torch.einsum("wnmd,wnm->wd", z, mark) / mark[0].numel()
+    first = along.argsort(1, descending=True)
+    steps = (strength / LEVEL).round().gather(1, first)
+    return first.gather(1, steps.argsort(stable=True, dim=1, descending=True))
 
 
 def _features(cells: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

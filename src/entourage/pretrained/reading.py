@@ -165,7 +165,7 @@ class Reading:
         task, every = TASK_KINDS.index(self.kind), []
         for page in pages:
             seen = page.knowledge.see(given, None)
-            utilities = net.score(page.memory, seen, page.knowledge.columns, task)[0].double()
+            utilities = net.score(page.memory, seen, task)[0].double()
             if self.outside:
                 utilities = (utilities - utilities[:, -1:])[:, :-1]
             elif self.kind != "subset":
@@ -233,8 +233,6 @@ def _without_padding(memory: Memory, real: Tensor, weighted: bool) -> Memory:
     if memory.bias is None:
         return memory
     return Memory(
-        memory.points,
-        memory.pooling,
         memory.facts,
         [state[:, real] for state in memory.states],
         memory.bias[:, real] if weighted else None,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,13 +21,16 @@ from entourage.nets.prior_fitted import SHARES, TASK_KINDS, Memory, PriorFittedN
 from entourage.pretrained.inputs import learn
 from entourage.pretrained.ridge import Comparisons
 from entourage.pretraining.prior import Shape, Worlds, draw_worlds
+from entourage.pretraining.prior.shape import TaskName
 
 __all__ = ["Lesson", "Plan", "Reading", "append_line", "pretrain"]
+
+T = TypeVar("T")
 
 SIZES = {2: 0.12, 3: 0.24, 4: 0.16, 5: 0.16, 6: 0.12, 8: 0.08, 12: 0.07, 20: 0.05}  # objects of a set
 LABELLED = {8: 0.08, 16: 0.15, 32: 0.18, 64: 0.18, 128: 0.17, 256: 0.15, 512: 0.07, 1024: 0.02}
 COLUMNS = {1: 0.03, 2: 0.15, 3: 0.13, 4: 0.13, 6: 0.18, 8: 0.14, 12: 0.12, 18: 0.07, 26: 0.05}
-TASKS = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
+TASKS: dict[TaskName, float] = {"choice": 0.66, "ranking": 0.22, "subset": 0.12}
 RAGGED = 0.25
 MOST_LABELLED = 4_096  # objects of a world
 EASY_UTILITIES = (1.0, 8.0)
@@ -185,7 +188,7 @@ class Lesson:
 def _expected_gains(utilities: Tensor, lesson: Lesson) -> Tensor:
     aims, mask = lesson.aims, lesson.mask
     if lesson.task == "subset":
-        gain = np.log(2.0) - F.binary_cross_entropy_with_logits(utilities, aims, reduction="none")
+        gain: Tensor = np.log(2.0) - F.binary_cross_entropy_with_logits(utilities, aims, reduction="none")
         return (gain if mask is None else gain * mask).sum(-1)
     if mask is not None:
         utilities = utilities.masked_fill(~mask, -1e4)
@@ -206,9 +209,10 @@ def loss_of(reading: Reading, lesson: Lesson) -> Tensor:
 
 def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
     """Draw the shape of the worlds of a step, and how many of their sets are labelled."""
-    m, k, d, task = (_draw(table, random) for table in (SIZES, LABELLED, COLUMNS, TASKS))
+    m, k, d = (_drawn(table, random) for table in (SIZES, LABELLED, COLUMNS))
+    task = _drawn(TASKS, random)
     ragged = m > 2 and random.random() < RAGGED
-    d = int(max(1, d + random.integers(-(d // 4), d // 4 + 1)))
+    d = max(1, d + int(random.integers(-(d // 4), d // 4 + 1)))
     if plan.easy:
         m, k, d, task, ragged = min(m, 4), min(max(k, 32), 256), min(d, 3), "choice", False
     k = max(8, min(k, MOST_LABELLED // m))
@@ -218,7 +222,7 @@ def draw_shape(plan: Plan, random: np.random.Generator) -> tuple[Shape, int]:
     return Shape(count, k + plan.queries, m, d, task, ragged, utilities), k
 
 
-def _draw(table: dict[Any, float], random: np.random.Generator) -> Any:
+def _drawn(table: dict[T, float], random: np.random.Generator) -> T:
     shares = np.array(list(table.values()))
     return list(table)[int(random.choice(len(table), p=shares / shares.sum()))]
 
@@ -248,16 +252,14 @@ def pretrain(
             lesson = Lesson.of(worlds, shape.task, labelled)
             lessons = list(lesson.unaided(1.0 if plan.easy else plan.unaided, generator).parts(AT_ONCE))
         lesson = lessons.pop()
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             reading = lesson.read_by(net)
         loss = loss_of(reading, lesson)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.get_total_norm([p.grad for p in net.parameters() if p.grad is not None])
         optimizer.grad_scale = (norm / CLIP).clamp_min(1.0)  # by which the fused optimiser divides
-        optimizer.found_inf = (
-            ~norm.isfinite()
-        ).float()  # then it leaves the step out; nobody waits for the device
+        optimizer.found_inf = (~norm.isfinite()).float()  # then it leaves the step out, and nobody waits
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.step()
@@ -265,9 +267,11 @@ def pretrain(
         decay = min(plan.average, step / (step + 10))
         torch._foreach_lerp_(average, [p.detach() for p in net.parameters()], 1 - decay)
         kept.append(_row(reading, lesson, loss))
-        if step % TELL == 0 or time.perf_counter() - started >= plan.seconds:
+        if step % TELL == 0:
             tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
             kept = []
+    if kept:
+        tell({"step": step, "seconds": round(spent, 1), **_summary(kept)})
     names = [name for name, _ in net.named_parameters()]
     return {name: value.cpu() for name, value in zip(names, average, strict=True)}
 
