@@ -37,3 +37,16 @@ def _axes(request):
     """Check axes in the laws, of nets and of losses; everywhere where it is asked for."""
     checked = EVERYWHERE or any(room in request.path.parents for room in ALWAYS)
     jaxtyping.config.update("jaxtyping_disable", not checked)
+
+
+@pytest.fixture(scope="module")
+def small_pretrained():
+    """Let a small net stand for the pretrained one, whether or not its weights are in this copy."""
+    from prior_fitted_cases import ridge_like_net
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("weights", "reading", "reading_file"):
+            patch.setattr(f"entourage.pretrained.{module}.pretrained_net", ridge_like_net)
+        for module in ("pretrained.weights", "selection.candidates"):
+            patch.setattr(f"entourage.{module}.available", lambda: True)
+        yield

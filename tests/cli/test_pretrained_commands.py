@@ -12,6 +12,8 @@ from commands import run
 from entourage import instant_verdict, load
 from entourage.pretrained import Reading
 
+pytestmark = pytest.mark.usefixtures("small_pretrained")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -7,6 +7,8 @@ import pytest
 from entourage import Sets, instant_verdict
 from entourage.errors import DataError, ParameterError, UserError
 
+pytestmark = pytest.mark.usefixtures("small_pretrained")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 3, 2))
 CHOSEN = (X[:, :, 0] + RNG.gumbel(size=(20, 3))).argmax(1)

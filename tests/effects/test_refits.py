@@ -154,6 +154,7 @@ def test_a_blend_is_not_refitted():
             refit(model, sets)
 
 
+@pytest.mark.usefixtures("small_pretrained")
 def test_refits_of_the_pretrained_net_read_resampled_groups():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(20, 3, 2)), rng.integers(1, 3, size=(20, 3, 1))], axis=2)

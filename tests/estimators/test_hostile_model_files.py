@@ -93,7 +93,7 @@ class Files(dict):
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
+def honest(tmp_path_factory, small_pretrained):
     """Return a good file of each model, as its content and tensors."""
     folder = tmp_path_factory.mktemp("honest")
     found = Files()

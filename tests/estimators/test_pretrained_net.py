@@ -9,6 +9,8 @@ from entourage import DiscreteChooser, Ranker, Sets, SubsetChooser, load
 from entourage.errors import DataError, ModelFileError, ParameterError, UserError
 from entourage.pretrained import InstantVerdict, Reading
 
+pytestmark = pytest.mark.usefixtures("small_pretrained")
+
 SETTINGS = {"random_state": 0, "device": "cpu"}
 BARE = {**SETTINGS, "validation": 0}
 

@@ -1,4 +1,4 @@
-"""The laws of the prior-fitted net: no order of objects, sets or columns, and new sets see labelled ones alone."""
+"""The laws of the prior-fitted net: no order of objects or sets, and new sets see labelled ones alone."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from entourage.nets import prior_fitted
-from entourage.nets.prior_fitted import TASK_KINDS, PriorFittedNet, Seen, label_views
+from entourage.nets.prior_fitted import SLOTS, TASK_KINDS, PriorFittedNet, Seen, label_views
 
 NET = small_net()
 close = torch.testing.assert_close
@@ -72,7 +72,7 @@ class Case:
 
 
 def conclusions(memory):
-    return memory.gates, memory.verdict, memory.pooling
+    return memory.gates, memory.verdict, memory.facts
 
 
 ragged = pytest.mark.parametrize("ragged", [False, True], ids=["full", "ragged"])
@@ -97,15 +97,24 @@ def test_the_order_of_labelled_sets_does_not_matter_and_scores_follow_new_ones(r
     close(conclusions(other), conclusions(memory))
 
 
-def test_the_order_of_columns_does_not_matter():
-    case, order = Case.draw(d=4), [2, 0, 3, 1]
-    memory, utilities = case.read()
-    moved = replace(
-        case, seen=case.seen._replace(cells=case.seen.cells[..., order, :]), columns=case.columns[:, order]
-    )
-    other, found = moved.read()
-    close(found, utilities)
-    close((other.gates, other.verdict), (memory.gates, memory.verdict))
+def test_a_column_is_known_by_its_slot_and_those_behind_the_last_slot_play_no_part():
+    case = Case.draw(d=SLOTS + 2)
+    _, utilities = case.read()
+
+    def without(kept):
+        seen = case.seen._replace(cells=case.seen.cells[..., kept, :])
+        return replace(case, seen=seen, columns=case.columns[:, kept]).read()[1]
+
+    close(without(list(range(SLOTS))), utilities)
+    assert (without([1, 0, *range(2, SLOTS)]) - utilities).abs().max() > 1e-3
+
+
+def test_an_empty_slot_is_a_column_of_zeros():
+    case = Case.draw(d=3)
+    cells, columns = torch.zeros(2, 8, 4, 1, 5).double(), torch.zeros(2, 1, 10).double()
+    seen = case.seen._replace(cells=torch.cat([case.seen.cells, cells], 3))
+    more = replace(case, seen=seen, columns=torch.cat([case.columns, columns], 1))
+    close(more.read()[1], case.read()[1])
 
 
 @ragged
@@ -124,10 +133,10 @@ def test_scores_from_memory_are_those_of_the_joint_pass(ragged, task):
     case = Case.draw(ragged=ragged)
     memory, utilities = case.read(task=task)
     new = Seen(*(None if t is None else t[:, 5:] for t in case.seen))
-    close(NET.score(memory, new, case.columns, task), utilities)
+    close(NET.score(memory, new, task), utilities)
     alone, nothing = case.sets(range(5)).read(task=task)  # without new sets, the memory is the same
     assert nothing.shape == (2, 0, 4)
-    close(NET.score(alone, new, case.columns, task), utilities)
+    close(NET.score(alone, new, task), utilities)
 
 
 def test_new_sets_do_not_see_each_other():
@@ -135,7 +144,7 @@ def test_new_sets_do_not_see_each_other():
     memory, utilities = case.read()
     for some in ([7], [3, 12, 30]):
         new = Seen(*(None if t is None else t[:, [5 + i for i in some]] for t in case.seen))
-        close(NET.score(memory, new, case.columns, 0), utilities[:, some])
+        close(NET.score(memory, new, 0), utilities[:, some])
 
 
 def test_a_world_alone_is_read_as_among_others():
@@ -185,13 +194,13 @@ def test_a_set_of_one_among_others_is_scored_as_alone():
     case = replace(case, seen=case.seen._replace(mask=mask))
     memory, utilities = case.read()
     alone = Seen(case.seen.cells[:, 6:7, :1], case.seen.base[:, 6:7, :1], None)
-    close(NET.score(memory, alone, case.columns, 0), utilities[:, 1:2, :1])
+    close(NET.score(memory, alone, 0), utilities[:, 1:2, :1])
 
 
 def test_gradients_match_finite_differences():
     case = Case.draw(1, 2, 1, 2, 2, ragged=True)
     mask = torch.tensor([[[True, True], [True, False], [True, True]]])
-    net, labelled = small_net(4, 1, 4, 2), Seen(None, None, mask[:, :2])
+    net, labelled = small_net(4, 1, 2), Seen(None, None, mask[:, :2])
 
     def scores(weights, cells, base):
         """Read, and score from memory, under the weights; both ways, and what is concluded."""
@@ -205,7 +214,7 @@ def test_gradients_match_finite_differences():
 
             def forward(self):
                 memory, _ = net.read(known, case.labels, case.columns, case.table, 0)
-                return net.score(memory, new, case.columns, 0), memory.gates, *memory.verdict
+                return net.score(memory, new, 0), memory.gates, *memory.verdict
 
         both = Both()
         return functional_call(both, {f"net.{name}": value for name, value in weights.items()}, ())
@@ -253,15 +262,14 @@ def test_a_new_net_gives_the_mean_of_the_ridge_logits():
     case = Case.draw()
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        net = PriorFittedNet(8, 1, 4, 2).double()
+        net = PriorFittedNet(8, 1, 2).double()
     close(case.read(net)[1], case.seen.base[:, 5:].mean(-1))
 
 
 def test_the_memory_moves_as_a_whole():
     memory, _ = Case.draw(ragged=True).read()
     moved = memory.to(torch.device("meta"))
-    tensors = [*moved.points, *moved.states, *moved.verdict]
-    tensors += [moved.pooling, moved.facts, moved.bias, moved.gates]
+    tensors = [*moved.states, *moved.verdict, moved.facts, moved.bias, moved.gates]
     assert all(t.is_meta for t in tensors)
 
 
@@ -274,3 +282,12 @@ def test_views_of_labels_equal_those_worked_by_hand():
     assert second.tolist() == [[-1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1]]
     alone = label_views(torch.zeros(1, 1, 1), None)
     assert alone[0, 0, 0].tolist() == [1, 1, 1, 0]
+
+
+def test_of_subsets_all_chosen_and_none_chosen_are_opposites():
+    every, none, some = label_views(torch.tensor([[[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]]), None, subset=True)[
+        0
+    ]
+    assert every.tolist() == [[1, 1, 1, 0]] * 2
+    assert none.tolist() == [[-1, 1, 0, 0]] * 2
+    assert some.tolist() == [[-1, 1, 0, 0], [1, 1, 1, 0]]

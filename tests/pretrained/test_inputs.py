@@ -46,11 +46,63 @@ def test_units_and_origins_of_columns_change_nothing(unit, origin):
     close(found, parts(*learn(VALUES, RANKS)), atol=1e-6, rtol=1e-5)
 
 
-def test_the_order_of_columns_does_not_matter():
-    columns, table, cells, base = parts(*learn(VALUES, RANKS))
-    order = [2, 0, 1]
-    found = parts(*learn(VALUES[..., order], RANKS))
-    close(found, (columns[:, order], table, cells[..., order, :], base))
+def own_column(knowledge, cells, column):
+    """Return the cells (W, n, m, 5) of a column that had this place among the raw ones."""
+    at = (knowledge.order == column).nonzero()[:, 1]
+    return torch.stack([one[:, :, i] for one, i in zip(cells, at, strict=True)])
+
+
+def wide(columns):
+    return torch.randn(2, 14, 4, columns, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def of_sets(rows):
+    """Columns of a situation, (14, columns) to those of all objects."""
+    return torch.as_tensor(rows, dtype=torch.float64)[None, :, None].expand(2, 14, 4, -1)
+
+
+LEVELS = (
+    torch.arange(14)[:, None] % 4 == torch.arange(4)
+).double()  # of a situation; two pairs are as frequent
+ALTERNATING = torch.stack([(torch.arange(14) // k) % 2 for k in (1, 7)], -1)  # as often 0 as 1: skewness 0
+COLUMNS = {
+    "plain": VALUES,
+    "one": VALUES[..., :1],
+    "situations": torch.cat([VALUES, of_sets(wide(3)[0, :, 0])], 3),
+    "levels of a situation": torch.cat([VALUES, of_sets(LEVELS)], 3),
+    "situations level in every moment": torch.cat([VALUES, of_sets(ALTERNATING)], 3),
+    "situations alone": of_sets(wide(3)[0, :, 0]),
+    "the same in another order": torch.cat(
+        [VALUES, of_sets(wide(1)[0, :, 0]), of_sets(wide(1)[0, :, 0].flip(0))], 3
+    ),
+    "duplicates": torch.cat([VALUES, VALUES[..., :2], -VALUES[..., 2:]], 3),
+    "constants": torch.cat([VALUES, torch.full_like(VALUES[..., :2], 7.0)], 3),
+    "more than there are slots": torch.cat([wide(28), of_sets(LEVELS)], 3),
+}
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64], ids=["single", "double"])
+@pytest.mark.parametrize("case", COLUMNS)
+def test_the_order_of_columns_does_not_matter(case, precision):
+    values, ranks = COLUMNS[case].to(precision), RANKS.to(precision)
+    expected = parts(*learn(values, ranks))
+    d = values.shape[-1]
+    tolerance = {"rtol": 1e-2, "atol": 1e-3} if precision == torch.float32 else {}
+    for seed in range(4):
+        order = torch.randperm(d, generator=torch.Generator().manual_seed(seed))
+        found = parts(*learn(values[..., order], ranks))
+        close(found, expected, **tolerance)
+
+
+def test_the_strongest_column_comes_first_and_more_of_it_is_better():
+    for column, sign in ((0, 1.0), (2, -1.0)):
+        best = (sign * VALUES[:, :10, :, column]).argsort(-1, descending=True).argsort(-1).double()
+        knowledge, seen = learn(VALUES, best)
+        assert (knowledge.order[:, 0] == column).all()
+        assert (knowledge.sign[:, 0] == sign).all()
+        assert (knowledge.columns[:, 0, 2:] > 0).all()
+        highest = best.argmin(-1)
+        assert torch.equal(seen.cells[:, :10, :, 0, 0].argmax(-1), highest)
 
 
 def test_the_order_of_sets_and_objects_does_not_matter():
@@ -101,20 +153,24 @@ def test_a_constant_column_says_nothing():
     values = VALUES.clone()
     values[..., 1] = 0.1
     knowledge, seen = learn(values, RANKS)
-    assert not seen.cells[..., 1, :].any()
-    assert not knowledge.columns[:, 1, 2:].any()
+    assert not own_column(knowledge, seen.cells, 1).any()
+    assert not knowledge.columns[:, -1, 2:].any()  # the weakest of all
+    assert (knowledge.order[:, -1] == 1).all()
     later = values[:, 10:].clone()
     later[..., 1] = 5.0
-    assert not knowledge.see(later, None).cells[..., 1, :].any()
+    assert not own_column(knowledge, knowledge.see(later, None).cells, 1).any()
 
 
 def test_a_column_of_the_situation_differs_between_sets_alone():
     values = VALUES.clone()
     values[..., 1] = torch.arange(14)[:, None]
     knowledge, seen = learn(values, RANKS)
-    assert (seen.cells[..., 1, 0].std(1) > 0.5).all()
-    assert seen.cells[..., 1, 2:].abs().max() < 1e-6
-    assert knowledge.columns[:, 1, 0].abs().max() < 1e-6  # the part of its variance within sets
+    own = own_column(knowledge, seen.cells, 1)
+    assert (own[..., 0].std(1) > 0.5).all()
+    assert own[..., 2:].abs().max() < 1e-6
+    assert (knowledge.order[:, -1] == 1).all()
+    assert (knowledge.sign[:, -1] == 1).all()  # no coefficient, no turn
+    assert knowledge.columns[:, -1, 0].abs().max() < 1e-6  # the part of its variance within sets
 
 
 def test_sets_of_one_object_choices_that_are_tied_and_a_single_set_are_finite():

@@ -12,6 +12,8 @@ from entourage.nets.prior_fitted import PriorFittedNet
 from entourage.pretrained import Reading, reading_file
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
+pytestmark = pytest.mark.usefixtures("small_pretrained")
+
 RNG = np.random.default_rng(0)
 OFFSETS = np.array([0, 3, 5, 9, 11, 14])
 SETS = Sets(  # of several sizes, the first object of each the best
@@ -74,6 +76,15 @@ def test_numbers_that_no_reading_has_are_refused(reading):
     content, tensors = reading.describe()
     longest = max(tensors, key=lambda name: tensors[name].numel())
     cut = tensors[longest].narrow(1, 0, 1).contiguous()
-    for wrong in ({longest: cut}, {"more": torch.zeros(1)}, {longest: tensors[longest] * torch.nan}):
+    order, sign = (f"page0.knowledge.{name}" for name in ("order", "sign"))
+    for wrong in (
+        {longest: cut},
+        {"more": torch.zeros(1)},
+        {longest: tensors[longest] * torch.nan},
+        {order: tensors[order] + 1},
+        {order: torch.zeros_like(tensors[order])},
+        {order: tensors[order].float()},
+        {sign: 2 * tensors[sign]},
+    ):
         with pytest.raises(UserError):
             Reading.from_file(content, tensors | wrong)

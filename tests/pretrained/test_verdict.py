@@ -39,6 +39,12 @@ def test_certainty_of_none_is_a_share_of_0():
     assert found.interval == (0.0, 0.0)
 
 
+def test_a_share_under_2_percent_is_next_to_none():
+    found = verdict_of([said(0.3, {1: 0.4, 2: 0.3})])
+    assert found.none == pytest.approx(0.7)
+    assert SHARES[1] == 0.02
+
+
 def test_certainty_of_one_bin_lies_within_it():
     found = verdict_of([said(0.0, {3: 1.0})])
     assert found.none == pytest.approx(0, abs=1e-9)
@@ -71,6 +77,6 @@ def test_an_interval_holds_90_percent_whatever_is_said():
 def test_it_reads_as_a_sentence():
     text = str(InstantVerdict(0.031, 0.256, (0.1, 0.413), {"attraction": 0.987}))
     assert text == (
-        "no context with probability 0.03; its share of the log-likelihood gain 26 % (90 %: 10 to 41 %); "
-        "attraction 0.99"
+        "next to no context (a share under 2 %) with probability 0.03; its share of the log-likelihood gain "
+        "26 % (90 %: 10 to 41 %); attraction 0.99"
     )

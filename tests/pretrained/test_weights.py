@@ -2,18 +2,21 @@
 
 import hashlib
 
+import numpy as np
 import pytest
 import torch
 from prior_fitted_cases import small_net
 
+from entourage.data import Sets
 from entourage.errors import ModelFileError
 from entourage.nets.prior_fitted import PriorFittedNet
-from entourage.pretrained import weights
+from entourage.pretrained import Reading, weights
+from entourage.tasks import Choice
 
 
 @pytest.fixture(scope="module")
 def net():
-    return small_net(8, 1, 4, 2, dtype=torch.float32)
+    return small_net(8, 1, 2, dtype=torch.float32)
 
 
 @pytest.fixture
@@ -71,9 +74,30 @@ def test_a_file_that_was_changed_is_refused(package):
 
 @pytest.mark.parametrize("lost", [0, 1], ids=["weights", "checksum"])
 def test_a_package_without_weights_says_so(package, lost):
+    assert weights.available()
     package[lost].unlink()
-    with pytest.raises(ModelFileError, match="Install entourage anew"):
+    assert weights.available() is bool(lost)
+    words = "Install entourage anew" if lost else "aren't in this copy.*python -m entourage.pretraining"
+    with pytest.raises(ModelFileError, match=words):
         weights.pretrained_net()
+
+
+@pytest.mark.skipif(
+    not weights.available(),
+    reason="no trained weights in this copy; python -m entourage.pretraining makes them",
+)
+def test_the_weights_of_the_package_have_learnt_to_choose():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4, 3))
+    chosen = (X @ [1.5, -1.0, 0.0] + rng.gumbel(size=(200, 4))).argmax(1)
+    sets = Sets.of(X, np.arange(4) != chosen[:, None])
+    scores = Reading.read(sets[:100], Choice(), device="cpu").scores(sets[100:], "cpu").reshape(-1, 4)
+    best = X[100:] @ [1.5, -1.0, 0.0]
+    gains = [
+        (s - np.logaddexp.reduce(s, axis=1, keepdims=True))[np.arange(100), chosen[100:]]
+        for s in (scores, best)
+    ]
+    assert gains[0].mean() > gains[1].mean() - 0.05  # near the oracle
 
 
 def test_an_empty_checksum_is_refused(package):
@@ -85,8 +109,8 @@ def test_an_empty_checksum_is_refused(package):
 def test_what_holds_no_weights_is_refused(tmp_path, net):
     path = tmp_path / "w"
     own = net.state_dict()
-    lacking = {name: value for name, value in own.items() if name != "cell.weight"}
-    unsound = own | {"cell.bias": own["cell.bias"] * torch.nan}
+    lacking = {name: value for name, value in own.items() if name != "slots.weight"}
+    unsound = own | {"slots.bias": own["slots.bias"] * torch.nan}
     for settings, tensors in [
         (net.settings, lacking),
         (net.settings, own | {"more": torch.zeros(1)}),

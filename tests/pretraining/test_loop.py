@@ -40,7 +40,7 @@ def trained(clock, net=None, plan=PLAN):
     clock()
     rows = []
     return pretrain(
-        small_net(16, 1, 8, 4, dtype=torch.float32).requires_grad_() if net is None else net,
+        small_net(16, 1, 4, dtype=torch.float32).requires_grad_() if net is None else net,
         plan,
         CPU,
         rows.append,
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_weights_to_the_bit(clock):
     assert all(value.isfinite().all() for value in one.values())
     third, _ = trained(clock, plan=Plan(**{**vars(PLAN), "seed": 1}))
     assert any(not torch.equal(one[name], third[name]) for name in one)
-    start = small_net(16, 1, 8, 4, dtype=torch.float32).state_dict()
+    start = small_net(16, 1, 4, dtype=torch.float32).state_dict()
     moved = {name.split(".")[0] for name in one if not torch.equal(one[name], start[name])}
     assert moved == {name.split(".")[0] for name in start}  # every part of the net learns
     assert {"step", "seconds", "loss", "left out", "gain", "reached", "by"} <= set(rows[0])
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_weights_to_the_bit(clock):
 
 
 def test_a_run_goes_on_from_weights_in_a_file(clock, tmp_path):
-    path, net = tmp_path / "weights.safetensors", small_net(16, 1, 8, 4, dtype=torch.float32)
+    path, net = tmp_path / "weights.safetensors", small_net(16, 1, 4, dtype=torch.float32)
     write_weights(path, net.settings, net.state_dict(), torch.bfloat16)
     found, _ = trained(clock, read_weights(path), Plan(**{**vars(PLAN), "decay": 0.5}))
     moved = max((found[name] - value).abs().max() for name, value in net.state_dict().items())
@@ -75,7 +75,7 @@ def test_a_run_goes_on_from_weights_in_a_file(clock, tmp_path):
 
 
 def test_no_time_is_no_training(clock):
-    net = small_net(16, 1, 8, 4, dtype=torch.float32).requires_grad_()
+    net = small_net(16, 1, 4, dtype=torch.float32).requires_grad_()
     found, rows = trained(clock, net, Plan(0.0))
     assert rows == []
     assert all(torch.equal(found[name], value) for name, value in net.state_dict().items())
@@ -85,7 +85,7 @@ def test_no_time_is_no_training(clock):
 @pytest.mark.parametrize("task", TASKS)
 def test_nothing_gains_more_than_the_oracle(task, ragged):
     lesson = lesson_of(task, ragged)
-    reading = lesson.read_by(small_net(16, 1, 8, 4, dtype=torch.float32))
+    reading = lesson.read_by(small_net(16, 1, 4, dtype=torch.float32))
     assert (reading.gains() <= lesson.ideal() + 1e-4).all()
     assert (lesson.ideal() > -1e-4).all()  # nor less than a uniform choice
     assert (lesson.ideal() <= lesson.stakes() + 1e-4).all()
@@ -98,7 +98,7 @@ def test_equal_utilities_gain_nothing():
     for task in TASKS:
         lesson = lesson_of(task, ragged=True)
         even = loop.Reading(
-            lesson.read_by(small_net(16, 1, 8, 4, dtype=torch.float32)).memory, 0 * lesson.aims, lesson
+            lesson.read_by(small_net(16, 1, 4, dtype=torch.float32)).memory, 0 * lesson.aims, lesson
         )
         torch.testing.assert_close(even.gains(), torch.zeros(6, 5), atol=1e-5, rtol=0)
         if task == "ranking":
@@ -107,7 +107,7 @@ def test_equal_utilities_gain_nothing():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_parts_of_a_lesson_are_read_as_the_whole(task):
-    net, lesson = small_net(16, 1, 8, 4, dtype=torch.float32), lesson_of(task, ragged=True)
+    net, lesson = small_net(16, 1, 4, dtype=torch.float32), lesson_of(task, ragged=True)
     parts = list(lesson.parts(4))
     assert [len(part.share) for part in parts] == [2, 2, 2]
     found = torch.cat([part.read_by(net).utilities for part in parts])
@@ -116,7 +116,7 @@ def test_parts_of_a_lesson_are_read_as_the_whole(task):
 
 def test_labels_of_scored_sets_are_not_seen():
     worlds = draw_worlds(Shape(3, 13, 4, 3), torch.Generator().manual_seed(0))
-    net = small_net(16, 1, 8, 4, dtype=torch.float32)
+    net = small_net(16, 1, 4, dtype=torch.float32)
     found = Lesson.of(worlds, "choice", 8).read_by(net).utilities
     worlds.labels[:, 8:] = worlds.labels[:, 8:].flip(-1)
     worlds.probabilities[:, 8:] = worlds.probabilities[:, 8:].flip(-1)
@@ -139,7 +139,7 @@ def test_the_command_trains_goes_on_evaluates_and_keeps(tmp_path, clock, monkeyp
     monkeypatch.setattr(command, "CHECKSUM", tmp_path / "kept.sha256")
     monkeypatch.setattr(evaluate, "LABELLED", (8,))
     one, two, rows = tmp_path / "one", tmp_path / "two", tmp_path / "rows.jsonl"
-    small = ["--width", "16", "--blocks", "1", "--cell-width", "8", "--objects", "500"]
+    small = ["--width", "16", "--blocks", "1", "--objects", "500"]
     start = str(one / "weights.safetensors")
     calls = [
         ["train", "--out", str(one), "--seconds", "3", *small],

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from entourage.choice import MultinomialLogit
+from entourage.errors import ParameterError
 from entourage.estimators import DiscreteChooser
+from entourage.selection import candidates
 from entourage.selection.candidates import KINDS, LinearLogit, default_candidates, list_candidates
 
 
+@pytest.mark.usefixtures("small_pretrained")
 def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amount_of_data():
     candidates = default_candidates(10)
     assert {kind for _, kind in candidates.values()} == set(KINDS)
@@ -23,6 +26,15 @@ def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amo
     assert (chosen.steps, chosen.device) == (7, "cpu")
 
 
+def test_without_weights_the_pretrained_net_is_no_candidate(monkeypatch):
+    monkeypatch.setattr(candidates, "available", lambda: False)
+    for n in (100, 3000):
+        assert not [one.name for one in list_candidates(n, "choice") if "pretrained" in one.name]
+    with pytest.raises(ParameterError, match="models"):
+        default_candidates(100, "choice", names=["pretrained"])
+
+
+@pytest.mark.usefixtures("small_pretrained")
 @pytest.mark.parametrize("kind", ["rank", "choice", "subset"])
 def test_the_pretrained_net_comes_early_for_few_sets_later_for_more_and_not_for_many(kind):
     def order(n, pairs=25.0):
@@ -39,6 +51,7 @@ def test_the_pretrained_net_comes_early_for_few_sets_later_for_more_and_not_for_
     assert "pretrained ablated" not in order(100)[1]
 
 
+@pytest.mark.usefixtures("small_pretrained")
 def test_the_pretrained_candidate_takes_over_only_what_it_has_a_use_for():
     base = DiscreteChooser("auto", members=3, relative=True, outside=True, categories=[(0, 2)], device="cpu")
     listed = list_candidates(50, "choice", outside=True, base=base)

@@ -110,7 +110,8 @@ def compare(
     model, boosted trees, nets), those that also see its standing in the set, and nets of the whole set (FATE,
     SetAttention, each beside its context-ablated control). In each outer fold the best of each tier is chosen on
     training sets; differences on the held-out sets are what context is worth, with confidence intervals and p-values.
-    Up to 5,000 sets the pretrained net takes part, and what it believes at once, the instant verdict, is printed below.
+    Up to 5,000 sets the pretrained net takes part, where its weights are installed, and what it believes at once, the
+    instant verdict, is printed below.
     Example:
 
     entourage compare races.csv --set-id race --target place --group season
@@ -210,7 +211,10 @@ def _instant_verdict(
     import numpy as np
 
     from entourage.effects import instant_verdict
+    from entourage.pretrained.weights import available
 
+    if not available():
+        return None
     sets = training.packed.sets.with_position(None)
     if outside:
         sets = sets[np.minimum.reduceat(np.asarray(sets.targets), sets.offsets[:-1]) == 0]

@@ -68,7 +68,7 @@ def write_comparison(
 
 
 def _instant(found: InstantVerdict) -> Section:
-    rows: list[list[Cell]] = [["context plays no part", f"{found.none:.3f}"]]
+    rows: list[list[Cell]] = [["context's share of the gain is under 2 %", f"{found.none:.3f}"]]
     rows += [[f"{name} effect", f"{p:.3f}"] for name, p in found.effects.items()]
     low, high = found.interval
     return Section(

@@ -122,7 +122,15 @@ def _page_from(templates: list[Any], name: str, tensors: dict[str, Tensor]) -> A
             need(came == expected > 0, f"numbers of its reading have another shape: {own[:100]}.")
         need(not bool(value.isnan().any()), f"numbers of its reading are none: {own[:100]}.")  # type: ignore[union-attr]
         found[own] = value  # type: ignore[assignment]
+    _check_order(found[f"{name}.knowledge.order"], found[f"{name}.knowledge.sign"])
     return _filled(templates[0], name, found)
+
+
+def _check_order(order: Tensor, sign: Tensor) -> None:
+    """See that every column has one place, and a sign."""
+    places = torch.arange(order.shape[1])
+    need(torch.equal(order[0].sort().values, places), "its columns are in no order.")
+    need(bool((sign.abs() == 1).all()), "the signs of its columns are none.")
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:

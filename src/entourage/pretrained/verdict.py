@@ -11,6 +11,8 @@ from entourage.nets.prior_fitted import EFFECTS, SHARES, Verdict
 
 __all__ = ["InstantVerdict", "verdict_of"]
 
+NEXT_TO_NONE = 2  # bins: a share of 0, and one under 2 %
+
 
 @dataclass(frozen=True)
 class InstantVerdict:
@@ -18,7 +20,7 @@ class InstantVerdict:
 
     Parameters
     ----------
-    none : probability that context plays no part
+    none : probability that context plays next to no part: that its share, as below, is under 2 %
     share : mean of the context's share of the gain in log-likelihood over a uniform choice
     interval : 90 % interval of that share
     effects : probability that each effect is there
@@ -26,8 +28,8 @@ class InstantVerdict:
     Examples
     --------
     >>> print(InstantVerdict(0.7, 0.02, (0.0, 0.1), {"attraction": 0.1, "compromise": 0.2, "similarity": 0.05}))
-    no context with probability 0.70; its share of the log-likelihood gain 2 % (90 %: 0 to 10 %); attraction 0.10,
-    compromise 0.20, similarity 0.05
+    next to no context (a share under 2 %) with probability 0.70; its share of the log-likelihood gain 2 % (90 %: 0 to
+    10 %); attraction 0.10, compromise 0.20, similarity 0.05
     """
 
     none: float
@@ -39,8 +41,8 @@ class InstantVerdict:
         share, low, high = (100 * part for part in (self.share, *self.interval))
         effects = ", ".join(f"{name} {p:.2f}" for name, p in self.effects.items())
         return (
-            f"no context with probability {self.none:.2f}; its share of the log-likelihood gain {share:.0f} % "
-            f"(90 %: {low:.0f} to {high:.0f} %); {effects}"
+            f"next to no context (a share under 2 %) with probability {self.none:.2f}; its share of the "
+            f"log-likelihood gain {share:.0f} % (90 %: {low:.0f} to {high:.0f} %); {effects}"
         )
 
 
@@ -51,7 +53,7 @@ def verdict_of(verdicts: Sequence[Verdict]) -> InstantVerdict:
     borders = np.array(SHARES)
     middles = np.concatenate([[0.0], (borders[1:] + borders[:-1]) / 2])
     return InstantVerdict(
-        float(bins[0]),
+        float(bins[:NEXT_TO_NONE].sum()),
         float(bins @ middles),
         (_quantile(bins, 0.05), _quantile(bins, 0.95)),
         {name: float(p) for name, p in zip(EFFECTS, effects, strict=True)},

@@ -17,7 +17,7 @@ from entourage.errors import ModelFileError
 from entourage.nets.prior_fitted import PriorFittedNet
 from entourage.training.file_checks import need
 
-__all__ = ["CHECKSUM", "FILE", "pretrained_net", "read_weights", "write_weights"]
+__all__ = ["CHECKSUM", "FILE", "available", "pretrained_net", "read_weights", "write_weights"]
 
 FILE = Path(__file__).with_name("weights.safetensors")
 CHECKSUM = Path(__file__).with_name("weights.sha256")
@@ -51,9 +51,20 @@ def read_weights(path: Path) -> PriorFittedNet:
     return net
 
 
+def available() -> bool:
+    """Whether this copy of the package has weights of the pretrained net."""
+    return FILE.exists()
+
+
 @cache
 def pretrained_net() -> PriorFittedNet:
     """Return the net of the package; its weights are read once, and never changed."""
+    if not available():
+        raise ModelFileError(
+            "The weights of the pretrained net aren't in this copy of entourage. Make them on a GPU: python -m "
+            "entourage.pretraining train --out runs, then python -m entourage.pretraining keep "
+            "runs/weights.safetensors. Or name a net that is trained on the labelled sets, such as fate."
+        )
     try:
         expected = CHECKSUM.read_text().split()[:1]
         right = expected == [hashlib.sha256(FILE.read_bytes()).hexdigest()]

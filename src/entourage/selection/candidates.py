@@ -31,6 +31,7 @@ from entourage.estimators.baselines import (
 from entourage.nets import FATE, FETA, Net, SetAttention
 from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.context_free import ContextFree
+from entourage.pretrained.weights import available
 from entourage.tasks import task_of
 
 __all__ = [
@@ -128,8 +129,8 @@ def list_candidates(
     ----------
     n_sets : to learn from: nets train in batches of 16 to 64 sets for 60 passes through the data, but for 400 steps
         at least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of
-        their training sets that they hold out. The pretrained net comes early below 1,000 sets, and is not tried
-        above 5,000 sets or 100,000 objects
+        their training sets that they hold out. The pretrained net, where its weights are in this copy, comes early
+        below 1,000 sets, and is not tried above 5,000 sets or 100,000 objects
     pairs : the mean square of the sizes of sets: batches of large sets have fewer of them
     kind, outside : of the task, see :data:`entourage.tasks.TASKS`
     relative : whether there are numbers to see relative to their set
@@ -189,7 +190,7 @@ def list_candidates(
                 found.append(Candidate("XE-NDCG relative", listwise, "relative", compared=False))
     small_table = n_sets <= PRETRAINED_MOST[0] and n_sets * math.sqrt(pairs) <= PRETRAINED_MOST[1]
     pretrained = Candidate("pretrained", reader("pretrained"), "context", small_table, small_table)
-    if n_sets < PRETRAINED_FIRST:
+    if n_sets < PRETRAINED_FIRST and available():
         found.insert(next(i for i, one in enumerate(found) if one.name == "linear") + 1, pretrained)
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
@@ -201,7 +202,7 @@ def list_candidates(
     found += [
         Candidate("FATE", net(FATE()), "context"),
         Candidate("SetAttention", net(small), "context"),
-        *([] if n_sets < PRETRAINED_FIRST else [pretrained]),
+        *([pretrained] if n_sets >= PRETRAINED_FIRST and available() else []),
         Candidate("FATE ablated", net(ContextAblated(FATE())), "context-free", blended=False),
         Candidate("SetAttention ablated", net(ContextAblated(small)), "context-free", blended=False),
         Candidate("FATE small", net(FATE(width=32)), "context", compared=False),
@@ -212,8 +213,9 @@ def list_candidates(
         control = net(ContextAblated(small), standing=True)
         found.append(Candidate("SetAttention relative ablated", control, "relative", blended=False))
         found.append(Candidate("FATE relative", net(FATE(), standing=True), "context", compared=False))
-    control = reader("pretrained_ablated")
-    found.append(Candidate("pretrained ablated", control, "context-free", small_table, blended=False))
+    if available():
+        control = reader("pretrained_ablated")
+        found.append(Candidate("pretrained ablated", control, "context-free", small_table, blended=False))
     large = Candidate(
         "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
     )
@@ -239,7 +241,7 @@ def default_candidates(
     (:class:`~entourage.nets.context_ablated.ContextAblated`). What these nets gain over their controls is then due to
     context, not to a larger net. Relative are the linear model, the trees and the control of SetAttention, with the
     standing of each number in its set. The pretrained net, which is not fitted, is a candidate up to 5,000 sets and
-    100,000 objects, beside its own context-ablated control.
+    100,000 objects, beside its own context-ablated control, where its weights are in this copy.
 
     For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model. With ``outside`` they
     may choose nothing, too; the single column and the trees can't.
@@ -252,7 +254,8 @@ def default_candidates(
     Examples
     --------
     >>> for name, (model, kind) in default_candidates(1000).items():
-    ...     print(name, "|", kind, "|", getattr(model, "steps", ""))
+    ...     if not name.startswith("pretrained"):
+    ...         print(name, "|", kind, "|", getattr(model, "steps", ""))
     best column | context-free |
     linear | context-free |
     linear relative | relative |
@@ -262,11 +265,9 @@ def default_candidates(
     SetAttention relative | context | 938
     FATE | context | 938
     SetAttention | context | 938
-    pretrained | context | 4000
     FATE ablated | context-free | 938
     SetAttention ablated | context-free | 938
     SetAttention relative ablated | relative | 938
-    pretrained ablated | context-free | 4000
     """
     every = list_candidates(
         n_sets, kind, pairs=pairs, outside=outside, relative=relative, steps=steps, device=device
