@@ -112,3 +112,12 @@ def test_compare_says_the_instant_verdict_beside_the_cross_validated_one(folder,
     quick += ["--models", "linear,pretrained", "--json"]
     code, out, _ = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)
     assert json.loads(out)["instant_verdict"] == plain(found)
+
+
+def test_without_weights_compare_says_nothing_at_once(folder, capsys, monkeypatch):
+    for module in ("pretrained.weights", "selection.candidates"):
+        monkeypatch.setattr(f"entourage.{module}.available", lambda: False)
+    quick = ["--folds", 2, "--workers", 1, "--device", "cpu", "--models", "linear,linear relative", "--json"]
+    code, out, err = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)
+    assert code == 0, err
+    assert json.loads(out)["instant_verdict"] is None

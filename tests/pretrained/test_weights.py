@@ -7,7 +7,7 @@ import pytest
 import torch
 from prior_fitted_cases import small_net
 
-from entourage.data import Sets
+from entourage import DiscreteChooser, Sets
 from entourage.errors import ModelFileError
 from entourage.nets.prior_fitted import PriorFittedNet
 from entourage.pretrained import Reading, weights
@@ -80,6 +80,12 @@ def test_a_package_without_weights_says_so(package, lost):
     words = "Install entourage anew" if lost else "aren't in this copy.*python -m entourage.pretraining"
     with pytest.raises(ModelFileError, match=words):
         weights.pretrained_net()
+
+
+def test_an_estimator_without_weights_says_how_to_make_them(package):
+    package[0].unlink()
+    with pytest.raises(ModelFileError, match="aren't in this copy.*python -m entourage.pretraining train"):
+        DiscreteChooser("pretrained", device="cpu").fit(np.eye(2)[None], [0])
 
 
 @pytest.mark.skipif(
