@@ -248,7 +248,7 @@ def pretrain(
             lesson = Lesson.of(worlds, shape.task, labelled)
             lessons = list(lesson.unaided(1.0 if plan.easy else plan.unaided, generator).parts(AT_ONCE))
         lesson = lessons.pop()
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             reading = lesson.read_by(net)
         loss = loss_of(reading, lesson)
         optimizer.zero_grad(set_to_none=True)
