@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.pretrained.models import MODELS
 from benchmarks.pretrained.run import SETS, list_jobs, read_rows, run_jobs
-from benchmarks.pretrained.tables import TABLES
+from benchmarks.pretrained.tables import TABLES, data_folder
 
-__all__ = ["data_folder", "main"]
+__all__ = ["main"]
 
 ROWS = Path(__file__).parents[1] / "results" / "pretrained.jsonl"
 
@@ -48,14 +48,6 @@ def main(given: list[str] | None = None) -> None:
     print_table(
         [row for row in read_rows(args.rows).values() if row["table"] in tables and row["sets"] in sets]
     )
-
-
-def data_folder() -> Path:
-    """Return where the data are: named by ENTOURAGE_DATA, beside the repository, or carried to a second machine."""
-    if "ENTOURAGE_DATA" in os.environ:
-        return Path(os.environ["ENTOURAGE_DATA"])
-    folders = [Path("../shared/data"), Path(".carry/data"), Path("../../shared/data")]
-    return next((folder for folder in folders if (folder / "swissmetro").is_dir()), folders[0])
 
 
 def _seeds(text: str) -> list[int]:

@@ -1,5 +1,6 @@
 """The six tables: the columns that a user would give, and who answered."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ from benchmarks.real.csv_file import one_hot, read_columns
 from entourage.data.coerce import offsets_of
 from entourage.data.sets import Sets
 
-__all__ = ["TABLES", "Table", "load_table"]
+__all__ = ["TABLES", "Table", "data_folder", "load_table"]
 
 Index = NDArray[np.int64]
 
@@ -152,3 +153,11 @@ TABLES: dict[str, Callable[[Path], Table]] = {
 def load_table(name: str, data: Path) -> Table:
     """Read a table once."""
     return TABLES[name](data)
+
+
+def data_folder() -> Path:
+    """Return where the data are: named by ENTOURAGE_DATA, beside the repository, or carried to a second machine."""
+    if "ENTOURAGE_DATA" in os.environ:
+        return Path(os.environ["ENTOURAGE_DATA"])
+    folders = [Path("../shared/data"), Path(".carry/data"), Path("../../shared/data")]
+    return next((folder for folder in folders if (folder / "swissmetro").is_dir()), folders[0])

@@ -31,7 +31,7 @@ SHARES = (
     1.0,
 )  # borders of the bins of the context's share
 VIEWS, LABEL_VIEWS, COLUMN_FACTS, TABLE_FACTS, BASES = 5, 4, 10, 17, 7  # widths of the inputs
-SLOTS = 24  # the strongest columns, which an object knows by their place
+SLOTS = 32  # the strongest columns, which an object knows by their place
 FEW = 12  # objects of a set up to which attention within it is written as sums of products, on a GPU
 
 
