@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from entourage.nets.prior_fitted import BASES, COLUMN_FACTS, TABLE_FACTS, VIEWS
+from entourage.nets.prior_fitted import BASES, COLUMN_FACTS, SLOTS, TABLE_FACTS, VIEWS
 from entourage.pretrained.inputs import Scales, learn, soften
 from entourage.pretrained.ridge import Comparisons
 
@@ -77,7 +77,7 @@ COLUMNS = {
     ),
     "duplicates": torch.cat([VALUES, VALUES[..., :2], -VALUES[..., 2:]], 3),
     "constants": torch.cat([VALUES, torch.full_like(VALUES[..., :2], 7.0)], 3),
-    "more than there are slots": torch.cat([wide(28), of_sets(LEVELS)], 3),
+    "more than there are slots": torch.cat([wide(SLOTS + 2), of_sets(LEVELS)], 3),
 }
 
 

@@ -7,7 +7,7 @@ from prior_fitted_cases import small_net
 
 from entourage.data import Sets
 from entourage.errors import DataError, ShapeError, UserError
-from entourage.nets.prior_fitted import label_views
+from entourage.nets.prior_fitted import SLOTS, label_views
 from entourage.pretrained import InstantVerdict, Reading, reading
 from entourage.pretrained.inputs import learn
 from entourage.tasks import Choice, Ranking, SubsetChoice
@@ -38,7 +38,7 @@ def scores(found, new=NEW, situation=None):
 
 
 def same(found, expected, tolerance=2e-4):
-    assert np.abs(expected).max() > 0.1
+    assert np.abs(expected).max() > 0.05
     assert found == pytest.approx(expected, abs=tolerance)
 
 
@@ -109,7 +109,7 @@ def test_a_column_of_the_situation_is_one_that_is_equal_within_a_set():
     same(scores(found, NEW, later), scores(read(wide), new))
 
 
-@pytest.mark.parametrize("columns", [3, 30])
+@pytest.mark.parametrize("columns", [3, SLOTS + 5])
 def test_the_order_of_columns_and_of_those_of_the_situation_does_not_matter(columns):
     rng = np.random.default_rng(columns)
     objects, new = rng.normal(size=(20, 4, columns)), rng.normal(size=(7, 4, columns))

@@ -160,7 +160,7 @@ def _gains(net: PriorFittedNet, read: LabelledTensors, scored: LabelledTensors) 
     _, utilities = net.read(seen, labels, knowledge.columns, knowledge.table, task, log_weights)
     if read.kind == "subset":
         loss = binary_cross_entropy_with_logits(utilities[0], (scored.ranks == 0).float(), reduction="none")
-        gains = np.log(2.0) - loss
+        gains: Tensor = np.log(2.0) - loss
         gains = (gains if scored.mask is None else gains * scored.mask).sum(-1)
     else:
         real = None if scored.mask is None else scored.mask[None]
