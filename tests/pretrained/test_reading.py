@@ -1,5 +1,7 @@
 """A reading by the path users take: sets in, scores out; what must not matter does not, what can't be is refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from entourage.data import Sets
 from entourage.errors import DataError, ShapeError, UserError
 from entourage.nets.prior_fitted import SLOTS, label_views
 from entourage.pretrained import InstantVerdict, Reading, reading
+from entourage.pretrained.fine_tune import fine_tune
 from entourage.pretrained.inputs import learn
 from entourage.tasks import Choice, Ranking, SubsetChoice
 
@@ -298,3 +301,20 @@ def test_far_values_are_scored_or_are_seen_to_be_too_far():
     far[0, 0, 0] = 1e200  # beyond single precision: estimators refuse scores that are not finite
     assert not np.isfinite(scores(found, far)[:4]).any()
     assert np.isfinite(scores(found, far)[4:]).all()
+
+
+def test_fine_tuning_helps_or_leaves_the_net_alone(small_pretrained, monkeypatch):
+    monkeypatch.setattr(reading, "tune", partial(fine_tune, steps=20))
+    rng = np.random.default_rng(0)
+    objects = rng.normal(size=(60, 3, 2))
+    chosen = objects[..., 0].argmax(1)
+    sets = Choice().sets_of(objects, chosen)
+    told: list[str] = []
+    tuned = Reading.read(sets, Choice(), fine_tune=True, groups=np.arange(60) // 2, tell=told.append)
+    plain = Reading.read(sets, Choice())
+    assert len(told) == 2
+    assert plain.net is None
+    if tuned.net is not None:
+        assert not np.array_equal(tuned.scores(sets), plain.scores(sets))
+    again = Reading.read(sets, Choice(), fine_tune=True, groups=np.arange(60) // 2)
+    np.testing.assert_array_equal(again.scores(sets), tuned.scores(sets))

@@ -375,7 +375,7 @@ class NetEstimator(MembersPredictor):
         categories, seed = categories_of(self, sets), draw_seed(self.random_state)
         given: Any = self.task, sets, weights, categories
         how: dict[str, Any] = {"fine_tune": self.fine_tune, "seed": seed, "device": self.device}
-        reading = read_sets(*given, tell=_tell if self.verbose else None, **how)
+        reading = read_sets(*given, groups=groups, tell=_tell if self.verbose else None, **how)
         ablated, held_out = self.net == "pretrained_ablated", None
         if self.validation:
             held_out = scores_held_out(*given, groups=groups, ablated=ablated, **how)

@@ -100,6 +100,7 @@ def read_sets(
     weights: Floats | None,
     categories: Categories,
     *,
+    groups: Any = None,
     fine_tune: bool = False,
     seed: int = 0,
     device: str = "auto",
@@ -111,6 +112,7 @@ def read_sets(
         as_read(sets[used], categories),
         task,
         weights=None if weights is None else weights[used] / weights[used].mean(),
+        groups=None if groups is None else np.asarray(groups)[used],
         fine_tune=fine_tune,
         random_state=seed,
         device=device,
@@ -171,7 +173,10 @@ def scores_held_out(
         if not informative[train].any() or not informative[held].any():
             return None
         own = None if weights is None else weights[train]
-        reading = read_sets(task, sets[train], own, categories, fine_tune=fine_tune, seed=seed, device=device)
+        labels = None if groups is None else np.asarray(groups)[train]
+        reading = read_sets(
+            task, sets[train], own, categories, groups=labels, fine_tune=fine_tune, seed=seed, device=device
+        )
         chosen.append(held)
         reference = draw_reference(sets[train], seed) if ablated else None
         scores = scores_of_reading(reading, task, sets[held], categories, device=device, reference=reference)

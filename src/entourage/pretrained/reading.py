@@ -12,6 +12,8 @@ from torch import Tensor
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ShapeError
 from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
+from entourage.pretrained.fine_tune import LabelledTensors
+from entourage.pretrained.fine_tune import fine_tune as tune
 from entourage.pretrained.inputs import Knowledge, learn
 from entourage.pretrained.reading_file import describe_reading, reading_from
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
@@ -68,6 +70,7 @@ class Reading:
         *,
         weights: NDArray[np.float64] | None = None,
         fine_tune: bool = False,
+        groups: NDArray[Any] | None = None,
         random_state: int = 0,
         device: str = "auto",
         tell: Callable[[str], None] | None = None,
@@ -80,6 +83,7 @@ class Reading:
         task : of the targets
         weights : one a set; a set of weight 0 is left out
         fine_tune : whether to train the net on them for some hundred steps
+        groups : one a set; in fine-tuning, sets of one group are held out together
         random_state : of the sets that are read where there are too many, and of fine-tuning
         """
         if sets.targets is None:
@@ -89,6 +93,7 @@ class Reading:
                 raise DataError(
                     f"Weights need to be finite, one a set ({len(sets)}), and not all 0; got {weights.size}."
                 )
+            groups = None if groups is None else np.asarray(groups)[weights > 0]
             sets, weights = sets[weights > 0], weights[weights > 0]
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
         kind = _kind_of(task)
@@ -102,7 +107,10 @@ class Reading:
         )
         own: PriorFittedNet | None = None
         if fine_tune:
-            raise NotImplementedError
+            table = blank._tensors(sets, weights, where)
+            with torch.enable_grad():
+                tuned, steps = tune(net.to(where), table, seed=random_state, groups=groups, tell=tell)
+            own = tuned if steps else None
         pages = []
         for chosen in _draws(sets, np.random.default_rng(random_state)):
             some = sets if chosen is None else sets[chosen]
@@ -110,31 +118,37 @@ class Reading:
             pages.append(blank._page(net if own is None else own, some, weight, where))
         return cls(kind, task.outside, standardise, pages, len(sets), blank.n_features, own)
 
-    def _page(self, net: PriorFittedNet, sets: Sets, weights: Floats | None, device: torch.device) -> Page:
+    def _tensors(self, sets: Sets, weights: Floats | None, device: torch.device) -> LabelledTensors:
         values, mask = self._padded(sets)
         ranks = sets.pad(np.asarray(sets.targets, dtype=np.float64))
         ranks = np.where(ranks < 0, np.nan, ranks)
         if self.outside:  # chosen where nothing else is
             nothing = np.where((ranks == 0).any(1), 1.0, 0.0)
             ranks = _behind(ranks[..., None], sets.sizes, nothing[:, None])[..., 0]
-        values_, mask_, ranks_ = (
-            torch.as_tensor(t, device=device).unsqueeze(0) for t in (values, mask, ranks.astype(np.float32))
+        ranks = np.where(mask, ranks, np.nan).astype(np.float32)
+        return LabelledTensors(
+            self.kind,
+            torch.as_tensor(values, device=device),
+            torch.as_tensor(ranks, device=device),
+            None if mask.all() else torch.as_tensor(mask, device=device),
+            None if weights is None else torch.as_tensor(weights, dtype=torch.float32, device=device),
         )
-        real = None if mask.all() else mask_
-        weights_ = None
-        if weights is not None:
-            weights_ = torch.as_tensor(weights, dtype=torch.float32, device=device).unsqueeze(0)
-        ranks_ = ranks_ if real is None else ranks_.masked_fill(~real, torch.nan)
-        knowledge, seen = learn(values_, ranks_, real, weights_)
+
+    def _page(self, net: PriorFittedNet, sets: Sets, weights: Floats | None, device: torch.device) -> Page:
+        table = self._tensors(sets, weights, device)
+        values, ranks = table.values[None], table.ranks[None]
+        mask = None if table.mask is None else table.mask[None]
+        weight = None if table.weights is None else table.weights[None]
+        knowledge, seen = learn(values, ranks, mask, weight)
         memory, _ = net.to(device).read(
             seen,
-            label_views(ranks_, real, self.kind == "subset"),
+            label_views(ranks, mask, self.kind == "subset"),
             knowledge.columns,
             knowledge.table,
             TASK_KINDS.index(self.kind),
-            None if weights_ is None else weights_.log(),
+            None if weight is None else weight.log(),
         )
-        return Page(knowledge, _without_padding(memory, mask_.flatten(1)[0], weights_ is not None))
+        return Page(knowledge, _without_padding(memory, mask, weight is not None))
 
     def scores(self, sets: Sets, device: str = "auto") -> Floats:
         """Return the utility of each object, packed."""
@@ -228,10 +242,12 @@ def _draws(sets: Sets, random: np.random.Generator) -> Iterator[NDArray[np.int64
         yield np.sort(order[: max(1, count)])
 
 
-def _without_padding(memory: Memory, real: Tensor, weighted: bool) -> Memory:
+def _without_padding(memory: Memory, mask: Tensor | None, weighted: bool) -> Memory:
     """Drop what stands for no object; keep the weights, where there are such."""
-    if memory.bias is None:
+    if mask is None:
         return memory
+    assert memory.bias is not None
+    real = mask.flatten()
     return Memory(
         memory.facts,
         [state[:, real] for state in memory.states],
