@@ -1,5 +1,6 @@
 """What choice models share: maximum likelihood, standard errors, and a table of estimates."""
 
+import copy
 import os
 import warnings
 from abc import abstractmethod
@@ -10,15 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from entourage.choice.likelihood import Floats, Index, Packed, sum_by
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp, sum_by
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
 from entourage.choice.summary import table
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.relative import LINEAR_STANDINGS
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
-from entourage.errors import DataError, ShapeError
+from entourage.errors import DataError, ParameterError, ShapeError, check_number
 from entourage.estimators.base import OneChoicePredictor
+from entourage.estimators.inputs import given_sets
 from entourage.estimators.model_file import attributes_of, save_described
 
 __all__ = ["ChoiceModel"]
@@ -114,6 +116,60 @@ class ChoiceModel(OneChoicePredictor):
             )
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
+    def logsum(self, X: AnySets) -> Floats:
+        """Return the expected maximal utility of each set, (n,), up to a constant that all sets share.
+
+        Only for models in which the utility of an object is the same in every set (``has_logsum``).
+        """
+        self._check_fitted()
+        if not self.has_logsum or self.relative_ is not None:
+            raise ParameterError(
+                "The logsum needs utilities that are the same in every set; those of this model depend on the other "
+                "objects of the set. Fit MultinomialLogit, NestedLogit or MixedLogit without relative."
+            )
+        sets = given_sets(self, X).sets
+        self._check_features(sets)
+        return self._logsum(self.theta_, sets)
+
+    def drawn(self, count: int, random_state: int = 0) -> list[Self]:
+        """Return models whose parameters are drawn from the asymptotic normal distribution of the estimates.
+
+        Its covariance is that by the Hessian; where robust standard errors are clustered, scaled to these. In
+        directions that are not identified, parameters stay as they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from entourage.choice import MultinomialLogit
+        >>> X = np.random.default_rng(0).normal(size=(500, 3, 1))
+        >>> y = (X[..., 0] + np.random.default_rng(1).gumbel(size=(500, 3))).argmax(1)
+        >>> model = MultinomialLogit().fit(X, y)
+        >>> spread = np.std([one.coef_[0] for one in model.drawn(500)])
+        >>> bool(abs(spread / model.standard_errors_[0] - 1) < 0.1)
+        True
+        """
+        self._check_fitted()
+        check_number("count", count, least=1, whole=True)
+        covariance = self.covariance_
+        if self.clustered:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.nan_to_num(
+                    self.robust_standard_errors_ / self.standard_errors_, nan=0.0, posinf=0.0
+                )
+            covariance = covariance * ratio[:, None] * ratio
+        back = np.linalg.pinv(self._reported(self.theta_)[1])  # from what is reported to the parameters
+        covariance = back @ covariance @ back.T
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        normals = np.random.default_rng(random_state).normal(size=(count, len(root)))
+        found = []
+        for theta in self.theta_ + normals @ root.T:
+            one = copy.copy(self)
+            one.theta_ = theta
+            one.coef_ = one._reported(theta)[0]
+            found.append(one)
+        return found
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()
@@ -132,6 +188,7 @@ class ChoiceModel(OneChoicePredictor):
 
     # --- what a model says of itself --------------------------------------------------------------
 
+    has_logsum = False  # whether the utility of an object is the same in every set
     _concave = False
     _panel = False  # whether the choices of a person are one contribution to the likelihood
 
@@ -179,6 +236,10 @@ class ChoiceModel(OneChoicePredictor):
     @abstractmethod
     def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
         """Return the log-likelihood of each set, (n,), and its gradient, (n, p); a panel's, of each person."""
+
+    def _logsum(self, theta: Floats, sets: Sets) -> Floats:
+        """Return the expected maximal utility of each set, (n,), where ``has_logsum``."""
+        return log_sum_exp(self._utilities(theta, self._design(sets)), sets.offsets[:-1])
 
     def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood, (p, p)."""

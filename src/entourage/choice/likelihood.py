@@ -50,6 +50,11 @@ class Packed:
         within[:, np.abs(within).max(0) <= rounding] = 0.0
         return cls(within, sets.offsets)
 
+    @classmethod
+    def shared(cls, sets: Sets) -> Floats:
+        """Return what `centred` takes away from the objects of each set, (n, p)."""
+        return np.asarray((cls.of(sets).features - cls.centred(sets).features)[sets.offsets[:-1]])
+
     @cached_property
     def starts(self) -> Index:
         """The first row of each set, (n,)."""

@@ -54,6 +54,8 @@ class MultinomialLogit(ChoiceModel):
     learns_position = True
     positions_: list[Any] | None = None
 
+    has_logsum = True
+
     def __init__(
         self,
         alternatives: int | None = None,

@@ -81,6 +81,7 @@ class MixedLogit(ChoiceModel):
     True
     """
 
+    has_logsum = True
     _panel = True
 
     def __init__(
@@ -192,13 +193,17 @@ class MixedLogit(ChoiceModel):
 
     def _log_p(self, theta: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
         """Return the log-probability of each object under each draw of its person, (N, r)."""
+        return packed.log_softmax(self._drawn_utilities(theta, packed, drawn, person))
+
+    def _drawn_utilities(self, theta: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
+        """Return the utility of each object under each draw of its person, (N, r)."""
         d = len(theta) - len(self.columns_)
         fixed = theta[:d].copy()
         fixed[self.columns_] = 0.0
         utilities = np.repeat((packed.features @ fixed)[:, None], self.draws, axis=1)
         for k, column in enumerate(self.columns_):
             utilities += packed.features[:, [column]] * drawn[person, :, k]
-        return packed.log_softmax(utilities)
+        return utilities
 
     def _chunks(self, packed: _Panel) -> Iterator[tuple[slice, slice, Packed]]:
         """Yield stretches of people, with their sets, that fit into memory with all their draws."""
@@ -220,6 +225,20 @@ class MixedLogit(ChoiceModel):
             log_p = self._log_p(theta, part, drawn, np.zeros_like(part.owner))
             parts.append(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
         return np.concatenate(parts)
+
+    def _logsum(self, theta: Floats, sets: Sets) -> Floats:
+        """Return the mean over draws; features are centred in `_design`, so what all share is added again."""
+        packed = self._design(sets)
+        drawn = self._coefficients(theta, self._normals(1))  # (1, r, k)
+        mean = theta[: len(theta) - len(self.columns_)].copy()
+        mean[self.columns_] = drawn[0].mean(0)
+        parts = [
+            log_sum_exp(
+                self._drawn_utilities(theta, part, drawn, np.zeros_like(part.owner)), part.starts
+            ).mean(1)
+            for _, _, part in self._chunks(packed)
+        ]
+        return np.asarray(np.concatenate(parts) + Packed.shared(sets) @ mean)
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
         rows = chosen[packed.order] + packed.shift

@@ -68,6 +68,8 @@ class NestedLogit(ChoiceModel):
     True
     """
 
+    has_logsum = True
+
     def __init__(
         self,
         nests: Sequence[Sequence[int]],
@@ -179,6 +181,14 @@ class NestedLogit(ChoiceModel):
     def _utilities(self, theta: Floats, packed: Any) -> Floats:
         _, within, between = self._parts(theta, packed)
         return np.asarray((within + between[packed.group])[packed.place])
+
+    def _logsum(self, theta: Floats, sets: Sets) -> Floats:
+        nests = self._design(sets)
+        inclusive, _, _ = self._parts(theta, nests)
+        found = log_sum_exp(self._lambdas(theta)[nests.nest] * inclusive, nests.groups.starts)
+        shared = np.delete(Packed.shared(sets), self.alternative, axis=1)  # features are centred in `_design`
+        end = nests.features.shape[1]
+        return np.asarray(found + shared @ theta[end - shared.shape[1] : end])
 
     def _parts(self, theta: Floats, nests: _Nests) -> tuple[Floats, Floats, Floats]:
         """Return inclusive values (G,), and the log-probabilities within nests (N,) and of nests (G,)."""

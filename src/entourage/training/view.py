@@ -29,6 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 SCALINGS = (True, False, "moments", "quantiles", "piecewise")
 
 BINS = 12  # of a column seen piecewise, at most
+_SMALL = 1e-6  # the step of finite differences, in standard deviations
 _ROWS = 1 << 18  # of a table on disk, transformed at a time
 
 
@@ -165,6 +166,33 @@ class View:
     def situations(self, sets: Sets) -> Sets:
         """Return the same sets with the situations that a net sees, their objects as they are."""
         return sets.with_features(sets.objects, self._situation(sets))
+
+    def with_slopes(self, sets: Sets, column: int) -> tuple[Floats, Floats]:
+        """Return what a net sees of sets, in double precision, and its derivatives by a raw column of the objects.
+
+        Both are (objects, inputs), the situation behind the features; each object's inputs by its own value. Where a
+        map has a kink, the mean of both sides. Not with ``relative``: there an input depends on the other objects.
+        """
+        if self.relative is not None:
+            raise ParameterError("What is seen relative to the set has no derivative by one object alone.")
+        values = np.array(sets.objects, dtype=np.float64)
+        own = values[:, column]
+        step = _SMALL * (float(own.std()) or float(np.abs(own).max()) or 1.0)
+        step = max(step, 64 * float(np.spacing(np.abs(own).max())))
+        ahead, behind = values.copy(), values.copy()
+        ahead[:, column] += step
+        behind[:, column] -= step
+        width = ahead[:, column] - behind[:, column]  # after rounding
+        scales = self.standardise.scales[0]
+        seen = (self._wider(sets, values) - self.standardise.means[0]) / scales
+        slopes = (self._wider(sets, ahead) - self._wider(sets, behind)) / scales / width[:, None]
+        if sets.situation is not None:
+            shared = self._mapped(sets.situation, 1) - self.standardise.means[1]
+            seen = np.concatenate(
+                [seen, np.repeat(shared / self.standardise.scales[1], sets.sizes, axis=0)], axis=1
+            )
+            slopes = np.concatenate([slopes, np.zeros((len(slopes), shared.shape[1]))], axis=1)
+        return seen, slopes
 
     def on_batch(self, objects: Tensor, mask: Tensor) -> Tensor:
         """Return gathered objects (n, m, d) as a net sees them, for sets whose features stay on disk."""
