@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from entourage.nets import NETS, Scorer
+from entourage.nets import NETS, Net, Scorer
+from entourage.nets.monotone import Monotone
 
 HIDDEN_LAYERS: dict[str, dict[str, Any]] = {
     "relu-batch": {"activation": "relu", "norm": "batch"},
@@ -16,8 +17,9 @@ HIDDEN_LAYERS: dict[str, dict[str, Any]] = {
     "gelu-layer": {"activation": "gelu", "norm": "layer"},
     "linear": {"depth": 0},
 }
+MONOTONE: dict[str, Any] = {"own": [(1, -1)], "standings": [(2, 1)]}  # of nets under `Monotone`
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "context_free": HIDDEN_LAYERS,
+    "context_free": HIDDEN_LAYERS | {"monotone-linear": {"monotone": MONOTONE, "depth": 0}},
     "fate": HIDDEN_LAYERS
     | {
         "others": {"include_self": False},
@@ -25,6 +27,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "small-embedding": {"embedding_size": 2, "embedding_depth": 1},
         "rounds": {"rounds": 3, "dropout": 0.2},
         "rounds-spread": {"rounds": 2, "pooling": "spread", "features": "periodic"},
+        "monotone": {"monotone": MONOTONE},
     },
     "feta": HIDDEN_LAYERS
     | {
@@ -36,6 +39,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "order-2-sampled": {"order": 2, "max_subcontexts": 3},
         "rounds": {"rounds": 3, "dropout": 0.2},
         "rounds-batch": {"rounds": 2, "activation": "relu", "norm": "batch", "features": "periodic"},
+        "monotone-alone": {"monotone": {"own": [(0, 1), (1, -1)], "ignored": [2]}},
     },
     "set_attention": {
         "one-head": {"heads": 1, "rounds": 1, "dropout": 0.0, "norm": "layer"},
@@ -53,10 +57,17 @@ NET_CASES = [
 NET_IDS = [f"{name}-{variant}" for name, variant, _ in NET_CASES]
 
 
+def describe(name: str, params: dict[str, Any], width: int = 6) -> Net:
+    """Return a small net, under `Monotone` where the variant says so."""
+    own = {key: value for key, value in params.items() if key != "monotone"}
+    net = NETS[name](width=width, **own)
+    return Monotone(net, **params["monotone"]) if "monotone" in params else net
+
+
 def build(name: str, params: dict[str, Any], n_features: int = 3, width: int = 6) -> Scorer:
     """Build a small float64 net, moved off its initial state so that no bias is 0."""
     generator = torch.Generator().manual_seed(1)
-    scorer = NETS[name](width=width, **params).build(n_features, generator).double()
+    scorer = describe(name, params, width).build(n_features, generator).double()
     with torch.no_grad():
         for parameter in scorer.parameters():
             parameter += 0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cases import NET_CASES, NET_IDS, VARIANTS, build, random_objects
+from cases import NET_CASES, NET_IDS, VARIANTS, build, describe, random_objects
 from torch.func import functional_call
 
 from entourage.nets import NETS, message_passing, pairs, subcontexts
@@ -151,7 +151,7 @@ def test_working_in_tiles_changes_nothing(name, variant, params, gradients, monk
 @every_net
 def test_the_same_generator_builds_the_same_net(name, variant, params):
     def weights(seed: int) -> list[torch.Tensor]:
-        scorer = NETS[name](width=4, **params).build(3, torch.Generator().manual_seed(seed))
+        scorer = describe(name, params, 4).build(3, torch.Generator().manual_seed(seed))
         return [p.detach() for p in scorer.parameters()]
 
     before = torch.get_rng_state()

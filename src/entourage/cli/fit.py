@@ -20,6 +20,7 @@ from entourage.cli.options import (
     Ignore,
     Missing,
     ModelOut,
+    Monotone,
     Outside,
     Position,
     Relative,
@@ -33,6 +34,7 @@ from entourage.cli.options import (
     TargetKind,
     csv_options,
     estimator_settings,
+    monotone_settings,
     outside_settings,
     read_training_table,
     relative_settings,
@@ -64,6 +66,7 @@ def fit(
     decimal: Decimal = ".",
     encoding: Encoding = "utf8",
     relative: Relative = None,
+    monotone: Monotone = None,
     group: Group = None,
     loss: Annotated[
         str | None,
@@ -108,6 +111,7 @@ def fit(
     settings |= {
         "members": members,
         "relative": relative_settings(relative),
+        "monotone": monotone_settings(monotone),
         "budget": budget,
         "workers": workers or os.cpu_count() or 1,
         "fine_tune": fine_tune,

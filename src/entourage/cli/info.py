@@ -181,6 +181,8 @@ def _print_model(path: Path, loaded: Any, as_json: bool) -> None:
         "held-out score": "–" if held_out is None else f"{held_out:.4f} (best of all steps: {best:.4f})",
         "versions": versions,
     }
+    if loaded.monotone:
+        lines["monotone"] = ", ".join(f"{name}: {sign:+d}" for name, sign in loaded.monotone.items())
     if loaded.position_effects_ is not None:
         effects = loaded.position_effects_.items()
         lines["effects of positions"] = ", ".join(f"{name}: {value:+.3f}" for name, value in effects)

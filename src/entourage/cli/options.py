@@ -30,6 +30,7 @@ __all__ = [
     "Missing",
     "ModelOut",
     "ModelPath",
+    "Monotone",
     "Outside",
     "Position",
     "Relative",
@@ -44,6 +45,7 @@ __all__ = [
     "TrainingTable",
     "csv_options",
     "estimator_settings",
+    "monotone_settings",
     "outside_settings",
     "read_for",
     "read_training_table",
@@ -85,6 +87,14 @@ Relative = Annotated[
         "--relative",
         help="A numeric column to see relative to its set, too (centred, z-score, rank, gaps); may be given again; "
         "all for all.",
+    ),
+]
+Monotone = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--monotone",
+        help="A numeric column and a sign, such as price:-1: a higher price never raises the probability of being "
+        "chosen (+1: never lowers it); may be given again. Of nets; auto then blends nets only.",
     ),
 ]
 Outside = Annotated[
@@ -150,6 +160,19 @@ def relative_settings(columns: list[str] | None) -> bool | list[str]:
     if not columns:
         return False
     return True if columns == ["all"] else columns
+
+
+def monotone_settings(given: list[str] | None) -> dict[str | int, int] | None:
+    """Return what --monotone sets."""
+    found: dict[str | int, int] = {}
+    for one in given or []:
+        name, _, sign = one.rpartition(":")
+        if not name or sign not in ("1", "+1", "-1"):
+            raise UserError(f"--monotone needs a column and +1 or -1, such as price:-1; got {one!r}.")
+        if name in found:
+            raise UserError(f"--monotone names {name!r} twice.")
+        found[name] = int(sign)
+    return found or None
 
 
 def outside_settings(outside: bool, kind: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from entourage.cli.options import (
     Ignore,
     Missing,
     ModelOut,
+    Monotone,
     Outside,
     Position,
     Relative,
@@ -30,6 +31,7 @@ from entourage.cli.options import (
     TargetKind,
     csv_options,
     estimator_settings,
+    monotone_settings,
     outside_settings,
     read_training_table,
     relative_settings,
@@ -56,6 +58,7 @@ def tune(
     group: Group = None,
     outside: Outside = False,
     relative: Relative = None,
+    monotone: Monotone = None,
     position: Position = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
@@ -78,7 +81,7 @@ def tune(
         check_output(study, table)
     csv = csv_options(sep, decimal, encoding)
     settings = estimator_settings(device, seed, steps) | outside_settings(outside, target_kind)
-    settings["relative"] = relative_settings(relative)
+    settings |= {"relative": relative_settings(relative), "monotone": monotone_settings(monotone)}
 
     from entourage.estimators import estimator_class
     from entourage.selection import tune as search

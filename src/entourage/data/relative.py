@@ -17,7 +17,15 @@ from entourage.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from entourage.data.sets import Sets
 
-__all__ = ["LINEAR_STANDINGS", "STANDINGS", "Columns", "Relative", "find_places", "within_sets"]
+__all__ = [
+    "LINEAR_STANDINGS",
+    "MONOTONE_STANDINGS",
+    "STANDINGS",
+    "Columns",
+    "Relative",
+    "find_places",
+    "within_sets",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Columns: TypeAlias = bool | str | int | Sequence[str | int] | None
@@ -27,6 +35,10 @@ STANDINGS = ("centred", "z-score", "rank", "gap to largest", "gap to smallest")
 
 #: What a linear utility can use: the others differ from the number itself by a constant of the set, which cancels.
 LINEAR_STANDINGS = ("z-score", "rank")
+
+#: What never falls for an object, and never rises for any other of its set, when the number of this object rises. The
+#: z-score of another object may rise: the spread grows, and one below the mean comes nearer to it.
+MONOTONE_STANDINGS = ("centred", "rank", "gap to largest", "gap to smallest")
 
 ROUNDING = 1e-14  # of the largest value: what varies by less within a set doesn't vary
 _CHUNK = 4_000_000  # numbers in a temporary array

@@ -1,7 +1,7 @@
 """The estimators of choices: discrete choice (one object of a set) and subset choice (some)."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -76,6 +76,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
         patience: int | None = 20,
         standardize: bool | str = True,
         relative: bool | str | Sequence[str | int] = False,
+        monotone: Mapping[str | int, int] | None = None,
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
@@ -112,6 +113,7 @@ class DiscreteChooser(CalibratedChooser, NetEstimator):
             patience=patience,
             standardize=standardize,
             relative=relative,
+            monotone=monotone,
             members=members,
             budget=budget,
             workers=workers,
@@ -206,6 +208,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
         patience: int | None = 20,
         standardize: bool | str = True,
         relative: bool | str | Sequence[str | int] = False,
+        monotone: Mapping[str | int, int] | None = None,
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
@@ -242,6 +245,7 @@ class SubsetChooser(SubsetPredictor, NetEstimator):
             patience=patience,
             standardize=standardize,
             relative=relative,
+            monotone=monotone,
             members=members,
             budget=budget,
             workers=workers,

@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.blend_file import blend_from, describe_blend
 from entourage.estimators.calibration import Calibration
+from entourage.estimators.monotone import constrained
 from entourage.estimators.plugins import can_be_in_a_file, model_class, model_names
 from entourage.estimators.reading_file import describe_reading, reading_from
 from entourage.estimators.table_file import check_table
@@ -155,7 +156,7 @@ def _params_of(model: "NetEstimator") -> dict[str, Any]:
         )
     for name in (*NEVER_FROM_A_FILE, "net"):
         del params[name]
-    return params | {"random_state": model.seed_}
+    return params | {"random_state": model.seed_, "monotone": _plain(model.monotone)}
 
 
 def _describe_positions(model: "NetEstimator") -> dict[str, Any]:
@@ -218,12 +219,10 @@ def net_estimator_from(
     kind: type["NetEstimator"], content: dict[str, Any], tensors: dict[str, Tensor]
 ) -> "NetEstimator":
     """Make an estimator of a net again, if all that the file says of it can be."""
-    if "blend" in content or "reading" in content:
-        params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
-        need("net" not in params, "a net is among the parameters.")
-        if "blend" in content:
-            return blend_from(kind("auto", **params), content, tensors)
-        return reading_from(kind("pretrained", **params), content, tensors)
+    if "blend" in content:
+        return blend_from(kind("auto", **_params_from(kind, content)), content, tensors)
+    if "reading" in content:
+        return reading_from(kind("pretrained", **_params_from(kind, content)), content, tensors)
     kept = _unpack(kind, content, tensors)
     model = kind(kept.net, **kept.params)
     if model.loss is not None:
@@ -254,6 +253,15 @@ def net_estimator_from(
     return model
 
 
+def _params_from(kind: type["NetEstimator"], content: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a file holds."""
+    params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
+    need("net" not in params, "a net is among the parameters.")
+    if params.get("monotone") is not None:
+        params["monotone"] = dict(params["monotone"]["pairs"])
+    return params
+
+
 @dataclass
 class _Kept:
     """What a file keeps of a fitted estimator, all of it checked."""
@@ -277,15 +285,14 @@ class _Kept:
     calibration: Calibration | None
 
 
-def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
+def _unpack(kind: type["NetEstimator"], content: dict[str, Any], tensors: dict[str, Tensor]) -> _Kept:
     """Check all that a file says of an estimator, and build its net."""
     groups: dict[str, dict[str, Tensor]] = {"net": {}, "optimizer": {}, "mean": {}, "scale": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition(".")
         need(group in groups, f"it holds numbers of which nothing is known: {name[:100]}.")
         groups[group][rest] = value
-    params = params_of(kind, content.get("params"), leave=NEVER_FROM_A_FILE, other={"loss": str | None})
-    need("net" not in params, "a net is among the parameters.")
+    params = _params_from(kind, content)
     fitted: Any = content.get("fitted")
     seed = take(fitted, "seed", int, least=0)
     view = view_from(content.get("view"), groups["mean"], groups["scale"])
@@ -298,12 +305,15 @@ def _unpack(kind: type, content: dict[str, Any], tensors: dict[str, Tensor]) -> 
     sizes = [levels for _, levels in categories]
     counts = view.level_counts
     need(not counts or [len(own) for own in counts] == sizes, "its levels were counted wrongly.")
-    outline = _outline(net, view.n_inputs, categories, len(groups["net"]))
+    free = {place for place, _ in view.monotone}.isdisjoint(place for place, _ in categories)
+    need(free, "a monotone feature is a category.")
+    made = constrained(net, view, categories)
+    outline = _outline(made, view.n_inputs, categories, len(groups["net"]))
     check_weights(groups["net"], forms_of(outline.state_dict(), members))
     shapes = [tuple(p.shape) if members == 1 else (members, *p.shape) for p in _in_order(outline)]
     optimizer = _optimizer_of(groups["optimizer"], shapes, str(params.get("optimizer", "adamw")))
     generator = torch.Generator("cpu").manual_seed(seed)
-    one = build_with_categories(net, view.n_inputs, categories, generator, counts)
+    one = build_with_categories(made, view.n_inputs, categories, generator, counts)
     return _Kept(
         params=params,
         net=net,

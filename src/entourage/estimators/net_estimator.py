@@ -4,7 +4,7 @@ import copy
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -27,6 +27,7 @@ from entourage.estimators.model_file import (
     net_estimator_from,
     save_net_estimator,
 )
+from entourage.estimators.monotone import find_signs
 from entourage.estimators.plugins import automatic
 from entourage.estimators.pretrained_net import (
     check_pretrained,
@@ -101,6 +102,7 @@ class NetEstimator(MembersPredictor):
         patience: int | None = 20,
         standardize: bool | str = True,
         relative: bool | str | Sequence[str | int] = False,
+        monotone: Mapping[str | int, int] | None = None,
         members: int = 1,
         budget: float = 300.0,
         workers: int = 1,
@@ -136,6 +138,7 @@ class NetEstimator(MembersPredictor):
         self.patience = patience
         self.standardize = standardize
         self.relative = relative
+        self.monotone = monotone
         self.members = members
         self.budget = budget
         self.workers = workers
@@ -295,7 +298,7 @@ class NetEstimator(MembersPredictor):
             raise ParameterError("Positions are learnt by fit alone; leave position out in partial_fit.")
         if hasattr(self, "scorer_"):
             self._check_features(sets)
-            self._check_unchanged()
+            self._check_unchanged(sets)
             categories, net, view = self.categories_, self.net_, self.view_
             seed, count = self.seed_, self.n_partial_fits_
             state = self.optimizer_state_ if self.optimizer_kind_ == self.optimizer else None
@@ -330,9 +333,10 @@ class NetEstimator(MembersPredictor):
             self._learnt_from(sets)
         return self
 
-    def _check_unchanged(self) -> None:
+    def _check_unchanged(self, sets: Sets) -> None:
         """Check that the parameters of a fitted model have not changed."""
         named = self.net is None or repr(check_net(self.net)) == repr(self.net_)
+        named = named and find_signs(self.monotone, sets, self.categories_) == self.view_.monotone
         if not named or self.members != members_of(self.scorer_):
             raise ParameterError(
                 f"This model was fitted as {members_of(self.scorer_)} × {self.net_!r}; its parameters have changed "

@@ -85,6 +85,10 @@ class Ranker(CalibratedRanker, NetEstimator):
     relative : bool, "all", or list of columns or places
         Which numbers the net also sees relative to their set: centred, as z-score, as rank, and as the gaps to the
         largest and the smallest (:mod:`entourage.data.relative`). True or "all": every number.
+    monotone : dict of columns or places, and signs, optional
+        ``{"price": -1}``: a higher price of an object never raises the probability that this object is chosen (ranked
+        first), all else equal; +1: it never lowers it. Guaranteed for every net, also where the context changes with
+        the price, by :class:`entourage.nets.monotone.Monotone`. With "auto" only nets are blended.
     members : int
         How many nets to train, at once, for an ensemble: their scores are averaged, and their disagreement measures
         uncertainty (``predict_scores(X, return_std=True)``, `predict_pairs`).

@@ -14,6 +14,7 @@ from entourage.data.relative import Relative, find_places
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.large_sets import warn_of_large_sets
+from entourage.estimators.monotone import constrained, find_signs
 from entourage.estimators.positions import Positions
 from entourage.estimators.validation_split import evaluation_on, hold_out
 from entourage.nets import FATE, NETS, Net, Scorer
@@ -185,6 +186,7 @@ def view_of(
         relative=None if places is None else Relative(places),
         weights=weights,
         ignore_constant=ignore_constant,
+        monotone=find_signs(model.monotone, sets, categories),
     )
 
 
@@ -192,10 +194,11 @@ def build_scorer(model: "NetEstimator", net: Net, view: View, categories: Catego
     """Build the net, or a stack of them for an ensemble."""
     check_number("members", model.members, least=1, whole=True)
     pairs = [(place, levels) for place, levels in categories]  # JSON has lists for tuples
+    made = constrained(net, view, pairs)
     seeds = [seed, *np.random.default_rng([seed, 2**33]).integers(2**62, size=model.members - 1)]
     scorers = [
         build_with_categories(
-            net, view.n_inputs, pairs, torch.Generator().manual_seed(int(own)), view.level_counts
+            made, view.n_inputs, pairs, torch.Generator().manual_seed(int(own)), view.level_counts
         )
         for own in seeds
     ]
@@ -310,4 +313,5 @@ def fingerprint_of(model: "NetEstimator", start: Start) -> str:
         model.subset_size,
         model.subsets_per_set,
     ]
+    settings += [start.view.monotone] if start.view.monotone else []
     return digest.hexdigest() + repr(settings)

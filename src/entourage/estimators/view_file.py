@@ -26,6 +26,8 @@ def describe_view(view: View) -> tuple[dict[str, Any], dict[str, Tensor]]:
         "piecewise": _curves(view.piecewise, "edges"),
         "level_counts": [list(counts) for counts in view.level_counts],
     }
+    if view.monotone:
+        content["monotone"] = [list(pair) for pair in view.monotone]
     tensors: dict[str, Tensor] = {}
     for i, (mean, scale) in enumerate(zip(view.standardise.means, view.standardise.scales, strict=True)):
         tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
@@ -54,7 +56,17 @@ def view_from(content: Any, means: dict[str, Tensor], scales: dict[str, Tensor])
     width = first + (relative.width if relative else 0) + (piecewise.width if piecewise else 0)
     need(width == inputs[0], f"its view makes {width} numbers, and it has means of {inputs[0]}.")
     seen = tuple(tuple(own) for own in counts)
-    return View(standardise, (first, second), (of_objects, of_situations), relative, piecewise, seen)
+    monotone = [
+        (place, sign) for place, sign in take({"monotone": []} | content, "monotone", list[tuple[int, int]])
+    ]
+    if monotone:
+        _check_places([place for place, _ in monotone], first)
+        need(
+            all(sign in (1, -1) for _, sign in monotone), "a sign of a monotone feature is neither 1 nor -1."
+        )
+    return View(
+        standardise, (first, second), (of_objects, of_situations), relative, piecewise, seen, tuple(monotone)
+    )
 
 
 def describe_map(found: QuantileMap) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from entourage.data.relative import Relative
+from entourage.data.relative import MONOTONE_STANDINGS, Relative
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.training.quantile_map import QuantileMap
@@ -91,6 +91,9 @@ class View:
     relative: Relative | None = None
     piecewise: Piecewise | None = None
     level_counts: tuple[tuple[int, ...], ...] = ()  # how often each level of each category was seen
+    monotone: tuple[
+        tuple[int, int], ...
+    ] = ()  # places of features, and the signs of their effects on own demand
 
     @classmethod
     def fit(
@@ -102,6 +105,7 @@ class View:
         relative: Relative | None = None,
         weights: Floats | None = None,
         ignore_constant: bool = True,
+        monotone: Sequence[tuple[int, int]] = (),
     ) -> Self:
         """Learn from sets.
 
@@ -115,6 +119,7 @@ class View:
         relative : which columns to see relative to their set, too
         weights : one a set
         ignore_constant : see `Standardizer.fit`
+        monotone : places of features, and the signs of their effects on own demand; see `monotone_inputs`
         """
         if scaling not in SCALINGS:
             shown = ", ".join(map(repr, SCALINGS))
@@ -150,12 +155,42 @@ class View:
         counts: tuple[tuple[int, ...], ...] = ()
         if ignore_constant:  # else more sets will come, with levels that are not here: none is shrunk
             counts = tuple(_count_levels(sets.objects[:, place], levels) for place, levels in categories)
-        return cls(standardise, n_features, blank.maps, relative, blank.piecewise, counts)
+        return cls(standardise, n_features, blank.maps, relative, blank.piecewise, counts, tuple(monotone))
 
     @property
     def n_inputs(self) -> int:
         """How many numbers a net sees of an object, those of its situation included."""
         return sum(len(means) for means in self.standardise.means)
+
+    @property
+    def monotone_inputs(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]:
+        """Which inputs come from monotone features: see :class:`entourage.nets.monotone.Monotone`.
+
+        Those of the object alone and those that say where it stands in its set, each with its sign, and those that
+        are not monotone (the z-score within the set). Every map of a view is increasing, so signs stay.
+
+        Examples
+        --------
+        >>> sets = Sets.of(np.array([[[1.0, 5.0], [3.0, 4.0]]]))
+        >>> view = View.fit(sets, relative=Relative((1,), ("rank", "z-score")), monotone=[(1, -1)])
+        >>> view.monotone_inputs
+        ([(1, -1)], [(2, -1)], [3])
+        """
+        signs, at = dict(self.monotone), self.n_features[0]
+        own, standings, ignored = list(self.monotone), [], []
+        if self.relative is not None:
+            for place, standing in itertools.product(self.relative.places, self.relative.standings):
+                if place in signs and standing in MONOTONE_STANDINGS:
+                    standings.append((at, signs[place]))
+                elif place in signs:
+                    ignored.append(at)
+                at += 1
+        if self.piecewise is not None:
+            for place, edges in zip(self.piecewise.places, self.piecewise.edges, strict=True):
+                if place in signs:
+                    own += [(at + i, signs[place]) for i in range(len(edges) - 1)]
+                at += len(edges) - 1
+        return own, standings, ignored
 
     def __call__(self, sets: Sets) -> Sets:
         """Return the same sets as a net sees them, in float32."""
