@@ -74,6 +74,7 @@ def check_pretrained(model: "NetEstimator", sets: Sets) -> None:
     refused = {
         "members": (model.members != 1, "there is one such net"),
         "relative": (model.relative is not False, "it sees every column relative to its set already"),
+        "monotone": (bool(model.monotone), "nothing in it guarantees a sign"),
         "subset_size": (model.subset_size is not None, "it reads whole sets"),
         "checkpoint": (model.checkpoint is not None, "there is no training to resume"),
         "loss": (model.loss not in (default, None), "it is not trained"),  # None: from a file
