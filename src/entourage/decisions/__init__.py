@@ -1,6 +1,27 @@
 """Decisions from fitted models of choice: what if, at what price, which set to offer."""
 
+from entourage.decisions.auditing import Audit, audit
+from entourage.decisions.demand import DemandCurve, demand_curve
+from entourage.decisions.diversion_ratios import Diversion, diversion
+from entourage.decisions.elasticity import Elasticities, elasticities
 from entourage.decisions.intervals import Estimate, intervals_of, refit_people
 from entourage.decisions.market import Market
+from entourage.decisions.trade_offs import WillingnessToPay, value_of_time, willingness_to_pay
 
-__all__ = ["Estimate", "Market", "intervals_of", "refit_people"]
+__all__ = [
+    "Audit",
+    "DemandCurve",
+    "Diversion",
+    "Elasticities",
+    "Estimate",
+    "Market",
+    "WillingnessToPay",
+    "audit",
+    "demand_curve",
+    "diversion",
+    "elasticities",
+    "intervals_of",
+    "refit_people",
+    "value_of_time",
+    "willingness_to_pay",
+]
