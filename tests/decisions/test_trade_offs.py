@@ -79,7 +79,9 @@ def test_a_cost_without_effect_identifies_nothing(logit):
 def test_a_net_that_learnt_a_linear_utility_has_its_ratio_object_by_object():
     linear = ContextFree(depth=0)
     raw = X * [1.0, 10.0, 1.0]  # the cost in other units
-    model = DiscreteChooser(linear, steps=60, learning_rate=0.1, ema=None, members=2, validation=0, random_state=0)
+    model = DiscreteChooser(
+        linear, steps=60, learning_rate=0.1, ema=None, members=2, validation=0, random_state=0
+    )
     model.set_params(device="cpu").fit(raw, Y)
     found = willingness_to_pay(model, raw, 0, cost=1)
     assert np.ptp(found.values) < 1e-4 * abs(found.estimate.value)
@@ -139,7 +141,9 @@ def test_the_value_of_time_on_swissmetro_is_that_of_the_published_coefficients()
     sets = part.views["usual"]
     model = MultinomialLogit().fit(sets)
     assert model.log_likelihood_ == pytest.approx(-5331.252, abs=1e-3)
-    found = value_of_time(model, sets, 0, 1, units=60)  # both columns are over 100: CHF a minute, then an hour
+    found = value_of_time(
+        model, sets, 0, 1, units=60
+    )  # both columns are over 100: CHF a minute, then an hour
     published = 60 * -1.278 / -1.084
     assert found.estimate.value == pytest.approx(published, rel=1e-3)  # coefficients have three digits
     assert found.estimate.low < published < found.estimate.high

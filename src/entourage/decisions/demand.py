@@ -52,6 +52,18 @@ class DemandCurve:
             columns["outside"] = self.outside.value
         return pa.table(columns)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the curve, ready for JSON."""
+        table = self.to_frame().to_pydict()
+        return {name: values for name, values in table.items() if name != self.feature} | {
+            "feature": self.feature,
+            "change": self.change,
+            "values": self.values.tolist(),
+            "objects": self.objects,
+            "sets": self.sets,
+            "beyond": self.beyond,
+        }
+
     def __str__(self) -> str:
         lines = [
             f"Share of {self.objects:,} object{'s' * (self.objects != 1)} in {self.sets:,} "

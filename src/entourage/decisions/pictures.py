@@ -39,9 +39,7 @@ def draw_elasticities(found: "Elasticities") -> Figure:
     if len(found.labels) == 1:
         figure, axis = _figure(7.0, 3.2)
         known = found.own[np.isfinite(found.own)]
-        if len(known):
-            low, high = np.quantile(known, [0.005, 0.995])
-            axis.hist(np.clip(known, low, high), bins=40, color=MARK, alpha=0.55)
+        _histogram(axis, known, 0.005)
         axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
         axis.set_xlabel(f"own {found.kind} of {found.feature}; line: probability-weighted mean")
         axis.set_ylabel("objects")
@@ -88,9 +86,7 @@ def draw_willingness(found: "WillingnessToPay") -> Figure:
     """Draw the distribution of willingness to pay over objects."""
     figure, axis = _figure(7.0, 3.2)
     known = found.values[np.isfinite(found.values)]
-    if len(known):
-        low, high = np.quantile(known, [0.02, 0.98])
-        axis.hist(np.clip(known, low, high), bins=40, color=MARK, alpha=0.55)
+    _histogram(axis, known, 0.02)
     axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
     if found.estimate.low is not None and np.isfinite(found.estimate.low):
         axis.axvspan(found.estimate.low, found.estimate.high, color=INK, alpha=0.15)
@@ -148,6 +144,13 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
     axis = figure.subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return figure, axis
+
+
+def _histogram(axis: Any, values: Any, tail: float) -> None:
+    """Draw a histogram whose ends gather the tails; none where all values are the same."""
+    low, high = np.quantile(values, [tail, 1 - tail]) if len(values) else (0.0, 0.0)
+    if high - low > 1e-6 * max(abs(low), abs(high)):
+        axis.hist(np.clip(values, low, high), bins=40, color=MARK, alpha=0.55)
 
 
 def _plain(text: str) -> str:
