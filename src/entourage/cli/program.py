@@ -20,6 +20,7 @@ from entourage.cli.info import info
 from entourage.cli.predict import predict
 from entourage.cli.reproduce import reproduce
 from entourage.cli.tune import tune
+from entourage.cli.whatif import whatif
 from entourage.errors import UserError
 
 __all__ = ["app", "main"]
@@ -57,7 +58,20 @@ def entourage(
     """Learn to rank objects in the company they keep."""
 
 
-for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects, elasticities, audit):
+for command in (
+    demo,
+    reproduce,
+    fit,
+    predict,
+    evaluate,
+    info,
+    tune,
+    compare,
+    effects,
+    whatif,
+    elasticities,
+    audit,
+):
     app.command()(command)
 
 

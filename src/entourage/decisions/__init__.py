@@ -7,6 +7,8 @@ from entourage.decisions.elasticity import Elasticities, elasticities
 from entourage.decisions.intervals import Estimate, intervals_of, refit_people
 from entourage.decisions.market import Market
 from entourage.decisions.trade_offs import WillingnessToPay, value_of_time, willingness_to_pay
+from entourage.decisions.what_if import what_if  # the function; the module is in sys.modules alone
+from entourage.decisions.what_if_result import Shift, WhatIf
 
 __all__ = [
     "Audit",
@@ -15,6 +17,8 @@ __all__ = [
     "Elasticities",
     "Estimate",
     "Market",
+    "Shift",
+    "WhatIf",
     "WillingnessToPay",
     "audit",
     "demand_curve",
@@ -23,5 +27,6 @@ __all__ = [
     "intervals_of",
     "refit_people",
     "value_of_time",
+    "what_if",
     "willingness_to_pay",
 ]
