@@ -111,13 +111,13 @@ def test_the_command_elasticities_prints_what_python_returns(trips, capsys):
     folder, table, model = trips
     page = folder / "page.html"
     files = [folder / "logit", folder / "trips.csv", "--by", "mode", "--draws", 20]
-    more = ["--wtp", "time", "--diversion", "removal", "--demand", 5]
+    more = ["--wtp", "time", "--diversion", "removal", "--demand", 5, "--where", 'mode=="car"']
     code, out, err = run(capsys, "elasticities", *files, *more, "-o", page)
     assert code == 0, err
     assert "Own elasticity of price" in out
     assert "Willingness to pay" in out
     assert "<img" in page.read_text()
-    code, out, _ = run(capsys, "elasticities", *files, "--json", "--report", folder / "other.html")
+    code, out, _ = run(capsys, "elasticities", *files, "--json")
     expected = elasticities(model, table, "price", by="mode", draws=20)
     assert json.loads(out)["elasticities"]["own"]["value"] == pytest.approx(expected.estimate.value)
     code, _, err = run(capsys, "elasticities", *files[:2], "--feature", "prise")

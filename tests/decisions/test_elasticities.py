@@ -60,11 +60,11 @@ def test_nested_elasticities_and_diversion_equal_the_closed_form(nested):
     expected = felt[:, None, :] * (
         np.eye(4) * (1 + more[nest]) - np.where(together, share[:, None, :], p[:, None, :])
     )
-    found = elasticities(model, ids, feature=2, method="none")
+    found = elasticities(model, ids, feature=2, intervals="none")
     assert np.allclose(np.stack(found.cross), expected, rtol=0, atol=1e-6)
     flow = p[:, :, None] * expected / felt[:, None, :]  # d p_i / d u_j
     ratios = -flow / np.einsum("njj->nj", flow)[:, None, :]
-    by_price = np.stack(diversion(model, ids, by="price", feature=2, method="none").ratios)
+    by_price = np.stack(diversion(model, ids, by="price", feature=2, intervals="none").ratios)
     off = ~np.eye(4, dtype=bool)
     assert np.allclose(by_price[:, off], ratios[:, off], rtol=0, atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_multinomial_diversion_is_in_proportion_to_shares_whatever_the_way(logit
     expected = p[:, :, None] / (1 - p[:, None, :])
     off = ~np.eye(4, dtype=bool)
     for way in ({"by": "removal"}, {"by": "price", "feature": 1}, {"by": "price", "feature": 0}):
-        found = np.stack(diversion(logit, X, method="none", **way).ratios)
+        found = np.stack(diversion(logit, X, intervals="none", **way).ratios)
         assert np.allclose(found[:, off], expected[:, off], rtol=0, atol=1e-9)
         assert np.isnan(np.einsum("nii->ni", found)).all()
 
@@ -82,13 +82,13 @@ def test_multinomial_diversion_is_in_proportion_to_shares_whatever_the_way(logit
 def test_all_leavers_go_somewhere_the_outside_option_included(with_outside):
     ragged = Sets.from_list([X[0], X[1][:2], X[2][:1]])
     for way in ("removal", "price"):
-        found = diversion(with_outside, ragged, by=way, feature=1, labels="place", method="none")
+        found = diversion(with_outside, ragged, by=way, feature=1, labels="place", intervals="none")
         for matrix, outside in zip(found.ratios, ragged.unpack(found.outside), strict=True):
             sums = np.nansum(matrix, axis=0) + outside
             assert np.allclose(sums[~np.isnan(outside)], 1.0, atol=1e-6)
         sums = found.aggregate.value.sum(0)
         assert np.allclose(sums[~np.isnan(sums)], 1.0, atol=1e-6)
-    removal = diversion(with_outside, ragged, method="none")
+    removal = diversion(with_outside, ragged, intervals="none")
     whole, left = with_outside.predict_proba(X[:1])[0], with_outside.predict_proba(X[:1, 1:])[0]
     assert np.allclose(removal.ratios[0][1:, 0], (left - whole[1:]) / whole[0], atol=1e-5)
     assert removal.outside[-1] == pytest.approx(1.0)  # the only object of its set
@@ -96,14 +96,14 @@ def test_all_leavers_go_somewhere_the_outside_option_included(with_outside):
 
 
 def test_a_set_of_one_object_without_outside_option_has_no_leavers(logit):
-    found = diversion(logit, [X[0], X[1][:1]], method="none")
+    found = diversion(logit, [X[0], X[1][:1]], intervals="none")
     assert found.undefined == 1
     assert np.isnan(found.ratios[1]).all()
-    assert elasticities(logit, [X[1][:1]], 1, method="none").own.tolist() == [0.0]
+    assert elasticities(logit, [X[1][:1]], 1, intervals="none").own.tolist() == [0.0]
 
 
 def test_the_outside_option_moves_against_the_rest(with_outside):
-    found = elasticities(with_outside, X[:20], 1, method="none")
+    found = elasticities(with_outside, X[:20], 1, intervals="none")
     p = with_outside.predict_proba(X[:20])
     nothing = 1 - p.sum(1, keepdims=True)
     flows = np.einsum("ni,nij->nj", p, np.stack(found.cross)) + nothing * found.outside.reshape(20, 4)
@@ -204,7 +204,9 @@ def tables():
 
 def test_a_table_out_of_order_gives_each_row_its_own_elasticity(tables):
     model, table, mixed, order = tables
-    straight, crossed = (elasticities(model, t, "price", by="brand", method="none") for t in (table, mixed))
+    straight, crossed = (
+        elasticities(model, t, "price", by="brand", intervals="none") for t in (table, mixed)
+    )
     assert np.allclose(straight.own[order], crossed.own)
     assert straight.labels == ["a", "b", "c"]
     assert np.allclose(straight.aggregate.value, crossed.aggregate.value)
@@ -228,14 +230,14 @@ def test_weights_count_sets(tables):
     some = pa.concat_tables(
         [table, table.slice(0, 90).set_column(0, "trip", pa.array(np.repeat(np.arange(30) + 900, 3)))]
     )
-    a = elasticities(model, table, "price", by="brand", sample_weight=twice, method="none")
-    b = elasticities(model, some, "price", by="brand", method="none")
+    a = elasticities(model, table, "price", by="brand", sample_weight=twice, intervals="none")
+    b = elasticities(model, some, "price", by="brand", intervals="none")
     assert np.allclose(a.aggregate.value, b.aggregate.value)
 
 
 def test_an_indicator_has_semi_elasticities_from_0_to_1(tables):
     model, table, _, _ = tables
-    found = elasticities(model, table, "free", method="none")
+    found = elasticities(model, table, "free", intervals="none")
     assert found.kind == "semi-elasticity"
     assert "indicator" in str(found)
     with_it, without = (
@@ -250,7 +252,7 @@ def test_an_indicator_has_semi_elasticities_from_0_to_1(tables):
 def test_a_value_of_0_has_elasticity_0_and_a_semi_elasticity(logit):
     some = X[:5].copy()
     some[0, 0, 1] = 0.0
-    found = elasticities(logit, some, 1, method="none")
+    found = elasticities(logit, some, 1, intervals="none")
     assert found.own[0] == 0
     assert found.semi[0] == pytest.approx(logit.coef_[1] * (1 - logit.predict_proba(some)[0, 0]))
     assert "1 of 20 objects have the value 0" in str(found)
@@ -289,7 +291,7 @@ def test_a_missing_price_is_left_out_not_made_up():
     prices[4] = None
     table = table.set_column(2, "price", pa.array(prices))
     model = MultinomialLogit(l2=0.1).fit(table, set_id="trip", target="picked", target_kind="choice")
-    found = elasticities(model, table, "price", method="none")
+    found = elasticities(model, table, "price", intervals="none")
     assert np.flatnonzero(np.isnan(found.own)).tolist() == [4]
     assert found.missing == 1
     assert np.isfinite(found.estimate.value)

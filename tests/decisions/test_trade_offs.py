@@ -50,7 +50,7 @@ def test_nested_and_mixed_logits_have_it_too_and_draws_agree_with_delta(logit, t
     fixed = willingness_to_pay(mixed, X, 0, cost=1)
     assert fixed.estimate.value == pytest.approx(-mixed.coef_[0] / mixed.coef_[1], abs=1e-9)
     delta = willingness_to_pay(logit, X, 0, cost=1).estimate
-    drawn = willingness_to_pay(logit, X, 0, cost=1, method="draws", draws=200).estimate
+    drawn = willingness_to_pay(logit, X, 0, cost=1, intervals="draws", draws=200).estimate
     assert (drawn.low, drawn.high) == pytest.approx((delta.low, delta.high), abs=0.03)
     refits = refit_people(MultinomialLogit(), X, Y, refits=4)
     assert willingness_to_pay(logit, X, 0, cost=1, refits=refits).estimate.method == "refits"
@@ -59,12 +59,12 @@ def test_nested_and_mixed_logits_have_it_too_and_draws_agree_with_delta(logit, t
 def test_a_cost_without_effect_identifies_nothing(logit):
     weak = MultinomialLogit().fit(X, Y)
     weak.theta_ = weak.coef_ = np.array([1.0, 1e-5, 0.5])
-    found = willingness_to_pay(weak, X, 0, cost=1, method="none")
+    found = willingness_to_pay(weak, X, 0, cost=1, intervals="none")
     assert found.unidentified == 1200
     assert np.isnan(found.values).all()
     assert "not identified for 1,200 of 1,200" in str(found)
     weak.theta_ = weak.coef_ = np.array([1.0, 2.0, 0.5])
-    assert willingness_to_pay(weak, X, 0, cost=1, method="none").wrong_sign == 1200
+    assert willingness_to_pay(weak, X, 0, cost=1, intervals="none").wrong_sign == 1200
     twice = X.copy()
     twice[..., 1] = 3.0  # never differs in a set
     with pytest.warns(UserWarning, match="Not identified"):
@@ -89,24 +89,24 @@ def test_a_net_that_learnt_a_linear_utility_has_its_ratio_object_by_object():
     assert found.estimate.method == "members"
     assert found.to_frame().num_rows == 1200
     with pytest.raises(ParameterError, match="linear"):
-        willingness_to_pay(model, raw, 0, cost=1, method="delta")
+        willingness_to_pay(model, raw, 0, cost=1, intervals="delta")
 
 
 def test_a_demand_curve_is_the_mean_probability_with_the_column_set(logit):
     mask = np.tile([True, False, False], 400)
-    found = demand_curve(logit, X, 1, [-1.0, 0.0, 2.5], which=mask)
+    found = demand_curve(logit, X, 1, [-1.0, 0.0, 2.5], where=mask)
     for value, share in zip([-1.0, 0.0, 2.5], found.share.value, strict=True):
         moved = X.copy()
         moved[:, 0, 1] = value
         assert share == pytest.approx(softmax(moved @ logit.coef_, axis=1)[:, 0].mean(), abs=1e-12)
     assert (np.diff(found.share.value) < 0).all()
     assert (found.share.low <= found.share.value).all()
-    dearer = demand_curve(logit, X, 1, [0.0, 1.0], which=[0], change="shift", method="none")
+    dearer = demand_curve(logit, X, 1, [0.0, 1.0], where=[0], change="shift", intervals="none")
     assert dearer.sets == 1
     assert dearer.share.value[0] == pytest.approx(logit.predict_proba(X)[0, 0])
-    assert demand_curve(logit, X, 1, [99.0], method="none").beyond == 1
+    assert demand_curve(logit, X, 1, [99.0], intervals="none").beyond == 1
     with pytest.raises(DataError, match="no object"):
-        demand_curve(logit, X, 1, [1.0], which=np.zeros(1200, dtype=bool))
+        demand_curve(logit, X, 1, [1.0], where=np.zeros(1200, dtype=bool))
 
 
 def test_a_demand_curve_of_a_table_moves_the_rows_that_match():
@@ -123,9 +123,7 @@ def test_a_demand_curve_of_a_table_moves_the_rows_that_match():
     }
     table = pa.table({name: values[order] for name, values in columns.items()})
     model = MultinomialLogit(l2=0.1).fit(table, set_id="trip", target="picked", target_kind="choice")
-    found = demand_curve(
-        model, table, "price", [1.0, 1.1], which=lambda t: np.asarray(t["brand"]) == "b", change="factor"
-    )
+    found = demand_curve(model, table, "price", [1.0, 1.1], where='brand == "b"', change="factor")
     mine = np.asarray(table["brand"]) == "b"
     assert found.objects == n
     assert found.share.value[0] == pytest.approx(model.predict_proba(table)[mine].mean())

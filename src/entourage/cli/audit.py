@@ -53,7 +53,7 @@ def audit(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    report: Annotated[Path | None, typer.Option("-o", "--report", help="An HTML page to write.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="An HTML page to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Audit a model economically: whether a higher price raises demand somewhere, and trade-offs are plausible.
@@ -70,9 +70,9 @@ def audit(
     pairs = dict(map(_trade_off, trade_off or []))
     if not signs and not pairs:
         raise UserError("Nothing to audit. Give a rule: --sign price=-1, or --trade-off time/price.")
-    if report is not None:
+    if out is not None:
         require_report()
-        check_output(report, table, model)
+        check_output(out, table, model)
     csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     run_on(fitted, device)
@@ -87,16 +87,16 @@ def audit(
         most_sets=most_sets,
         random_state=seed,
     )
-    if report is not None:
+    if out is not None:
         from entourage.cli.decision_pages import write_audit
 
-        write_audit(report, found, title=f"Economic audit: {model.name} on {table.name}")
+        write_audit(out, found, title=f"Economic audit: {model.name} on {table.name}")
     if as_json:
         typer.echo(json.dumps(found.to_json()))
     else:
         Console().print(str(found), soft_wrap=True, markup=False)
-        if report is not None:
-            Console().print(f"Report: {report}", soft_wrap=True)
+        if out is not None:
+            Console().print(f"Report: {out}", soft_wrap=True)
     if strict and not found.passed:
         raise typer.Exit(1)
 

@@ -380,7 +380,7 @@ class _Work:
         """Check one pair of columns."""
         offers = self.offers
         places = offers.place_of(feature, "trade_offs"), offers.place_of(cost, "trade_offs")
-        found = willingness_to_pay(self.market, offers.sets, places[0], places[1], method="none")
+        found = willingness_to_pay(self.market, offers.sets, places[0], places[1], intervals="none")
         values = found.values  # of sets: packed
         given = bounds is not None
         if bounds is None:

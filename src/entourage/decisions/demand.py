@@ -1,17 +1,20 @@
 """Demand curves: the share of some objects as a column of theirs moves over a grid of values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from entourage.data.columns import as_numbers
 from entourage.data.sets import AnySets
+from entourage.decisions.expressions import condition
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
 from entourage.decisions.offers import Floats, Offers
+from entourage.decisions.settings import IntervalSettings, for_intervals
 from entourage.errors import DataError, ParameterError, ShapeError, check_choice
 
 __all__ = ["DemandCurve", "demand_curve"]
@@ -93,24 +96,24 @@ def demand_curve(
     feature: str | int,
     values: ArrayLike,
     *,
-    which: Sequence[int] | NDArray[Any] | Callable[[Any], Any] | int | None = None,
+    where: str | int | Sequence[int] | NDArray[Any] | None = None,
     change: str = "value",
     situation: ArrayLike | None = None,
     sample_weight: ArrayLike | str | None = None,
-    **intervals: Any,
+    **settings: Unpack[IntervalSettings],
 ) -> DemandCurve:
     r"""Return the share of some objects as a column of theirs moves, all other columns and objects as they are.
 
     All moved objects of a set move together. The share is the mean over the sets that hold a moved object of their
-    summed probability. A demand curve of one object in each set: mark one object of each set by ``which``.
+    summed probability. A demand curve of one object in each set: mark one object of each set by ``where``.
 
     Parameters
     ----------
-    model, sets, situation, sample_weight, intervals : as in :func:`entourage.decisions.elasticities`
+    model, sets, situation, sample_weight, settings : as in :func:`entourage.decisions.elasticities`
     feature : the column, by name; of arrays, its place
     values : the grid
-    which : the objects that move: one row of the input, several, a mask with one entry an object, or, of a table, a
-        function of it that returns a mask (``lambda table: table["brand"] == "x"``). By default all
+    where : the objects that move: one row of the input, several, or booleans, one an object; of a table also a
+        condition such as ``'brand=="x" and price>3'`` (:mod:`entourage.decisions.expressions`). By default all
     change : "value": set to the value; "factor": multiplied by it; "shift": it is added
 
     Examples
@@ -120,7 +123,7 @@ def demand_curve(
     >>> X = rng.normal(size=(500, 3, 1))
     >>> y = (-X[..., 0] + rng.gumbel(size=(500, 3))).argmax(1)
     >>> model = MultinomialLogit().fit(X, y)
-    >>> found = demand_curve(model, X, 0, [-1, 0, 1], which=np.tile([True, False, False], 500))
+    >>> found = demand_curve(model, X, 0, [-1, 0, 1], where=np.tile([True, False, False], 500))
     >>> bool((np.diff(found.share.value) < 0).all())
     True
     """
@@ -131,17 +134,17 @@ def demand_curve(
     grid = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all():
         raise ParameterError(f"values needs a list of finite numbers; got {values!r}.")
-    moved = _moved(offers, which, sets)
+    moved = _moved(offers, where)
     known = offers.values(place)
     if np.isnan(known[moved]).any() and change != "value":
         raise DataError(
             f"{int(np.isnan(known[moved]).sum())} of the moved objects have no value of {offers.names[place]!r} to "
-            'start from. Leave them out of which, or set values with change="value".'
+            'start from. Leave them out of where, or set values with change="value".'
         )
     held = np.unique(offers.owner[moved])
     work = _Work(offers, place, moved, held, grid, change)
     found = intervals_of(
-        market, work.measure, bounds={"share": (0.0, 1.0), "outside": (0.0, 1.0)}, **intervals
+        market, work.measure, bounds={"share": (0.0, 1.0), "outside": (0.0, 1.0)}, **for_intervals(settings)
     )
     low, high = np.nanmin(known), np.nanmax(known)
     tolerance = 1e-9 * max(abs(low), abs(high), 1e-300)
@@ -206,27 +209,45 @@ class _Work:
         return found | ({"outside": np.array(outside)} if outside else {})
 
 
-def _moved(offers: Offers, which: Any, given: Any) -> NDArray[np.bool_]:
-    """Return which packed objects move."""
+def _moved(offers: Offers, where: Any) -> NDArray[np.bool_]:
+    """Return where packed objects move."""
     n = len(offers.order)
-    if which is None:
+    if where is None:
         return np.ones(n, dtype=bool)
-    if callable(which):
+    if isinstance(where, str):
         if offers.frame is None:
             raise ParameterError(
-                "which is a function of a table, but there is no table. Pass a mask or rows."
+                "where is a condition on columns, but there is no table. Pass booleans or rows."
             )
-        which = which(given)
-    marked = np.atleast_1d(np.asarray(which))
+        where = condition(where, {name: _values(offers.frame, name) for name in offers.frame.column_names})
+    marked = np.atleast_1d(np.asarray(where))
     rows = np.zeros(n, dtype=bool)
     if marked.dtype == bool:
         if marked.shape != (n,):
-            raise ShapeError(f"which needs one entry for each of {n} objects; got shape {marked.shape}.")
+            raise ShapeError(f"where needs one entry for each of {n} objects; got shape {marked.shape}.")
         rows = marked
     elif marked.dtype.kind in "iu" and marked.ndim == 1 and ((marked >= 0) & (marked < n)).all():
         rows[marked] = True
     else:
-        raise ParameterError(f"which needs a mask, or rows from 0 to {n - 1}; got {which!r}.")
+        raise ParameterError(f"where needs booleans, or rows from 0 to {n - 1}; got {where!r}.")
     if not rows.any():
-        raise DataError("which marks no object; at least one is needed.")
+        raise DataError("where matches no object; at least one is needed.")
     return rows[offers.order]
+
+
+def _values(table: pa.Table, name: str) -> NDArray[Any]:
+    """Return a column as conditions know it: floats with NaN, booleans, or text with None."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_boolean(kind) and column.null_count == 0:
+        return np.asarray(column.to_numpy(), dtype=bool)
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    ):
+        return as_numbers(column)
+    return np.array([None if one is None else str(one) for one in column.to_pylist()], dtype=object)

@@ -1,7 +1,7 @@
 """Diversion ratios: where do the choices go that an object loses, the outside option included."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
 from entourage.decisions.moves import each_removed
 from entourage.decisions.offers import Floats, Index, Offers, Pairs
+from entourage.decisions.settings import IntervalSettings, for_intervals
 from entourage.decisions.words import matrix_json
 from entourage.errors import ParameterError, check_choice
 
@@ -118,7 +119,7 @@ def diversion(
     labels: str | ArrayLike | None = None,
     situation: ArrayLike | None = None,
     sample_weight: ArrayLike | str | None = None,
-    **intervals: Any,
+    **settings: Unpack[IntervalSettings],
 ) -> Diversion:
     r"""Return diversion ratios: of the choices that an object loses, the share that each other one gains.
 
@@ -128,7 +129,7 @@ def diversion(
 
     Parameters
     ----------
-    model, sets, situation, sample_weight, intervals : as in :func:`entourage.decisions.elasticities`
+    model, sets, situation, sample_weight, settings : as in :func:`entourage.decisions.elasticities`
     by : "removal" or "price"
     feature : the column that changes with ``by="price"``; of one that attracts, less of it is what costs choices
     labels : of the aggregates: a column of the table, "place", or one label an object
@@ -168,7 +169,7 @@ def diversion(
         None if to_outside is None else offers.in_rows(to_outside),
         offers.sets.unpack(offers.order),
         names,
-        intervals_of(market, work.measure, **intervals)["matrix"],
+        intervals_of(market, work.measure, **for_intervals(settings))["matrix"],
         int((~defined).sum()),
         offers.ids,
     )

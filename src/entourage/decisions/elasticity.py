@@ -1,7 +1,7 @@
 """Elasticities, own and cross: by how many percent choice probabilities change as a column grows by one percent."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
 from entourage.decisions.moves import each_moved
 from entourage.decisions.offers import Floats, Index, Offers, Pairs
+from entourage.decisions.settings import IntervalSettings, for_intervals
 from entourage.decisions.words import as_json, in_words, matrix_json
 from entourage.errors import check_choice
 
@@ -135,7 +136,7 @@ def elasticities(
     kind: str = "auto",
     situation: ArrayLike | None = None,
     sample_weight: ArrayLike | str | None = None,
-    **intervals: Any,
+    **settings: Unpack[IntervalSettings],
 ) -> Elasticities:
     r"""Return own and cross elasticities of choice probabilities by a column, in the units of the column.
 
@@ -153,7 +154,8 @@ def elasticities(
         object
     kind : "elasticity", "semi-elasticity", or "auto": semi-elasticities for an indicator (a column of 0 and 1)
     situation, sample_weight : as in `fit`; weights count in aggregates only
-    **intervals : method, refits, draws, level and random_state of :func:`entourage.decisions.intervals_of`
+    **settings : intervals, refits, draws, level and random_state; see :func:`entourage.decisions.intervals_of`, whose
+        method is ``intervals``
 
     Examples
     --------
@@ -180,7 +182,7 @@ def elasticities(
     work = _Work(offers, place, x, chosen, indicator and chosen == "semi-elasticity", codes, len(labels))
     p, nothing, flat = work.derivatives(market)
     pairs, wide = work.pairs, work.relative(p, flat)
-    found = intervals_of(market, work.measure, **intervals)
+    found = intervals_of(market, work.measure, **for_intervals(settings))
     missing, zeros = int(np.isnan(x).sum()), int((x == 0).sum())
     own = wide[pairs.own]
     outside = None

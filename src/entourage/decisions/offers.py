@@ -16,6 +16,7 @@ from entourage.estimators.inputs import check_weights, encoder_of
 
 __all__ = ["Floats", "Index", "Offers", "Pairs"]
 
+MOST_LABELS = 200
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
 
@@ -183,13 +184,19 @@ class Offers:
                     f"by needs one label for each of {len(self.order)} objects; got shape {values.shape}."
                 )
             values = values[self.order]
-        as_text = np.array(["missing" if v is None or v != v else str(v) for v in values.tolist()])
         kinds = values.dtype.kind
         if kinds in "iufb" and not (kinds == "f" and np.isnan(values).any()):
             found, codes = np.unique(values, return_inverse=True)
-            return codes.reshape(-1), [f"{v:g}" if kinds == "f" else str(v) for v in found.tolist()]
-        found, codes = np.unique(as_text, return_inverse=True)
-        return codes.reshape(-1), found.tolist()
+            names = [f"{v:g}" if kinds == "f" else str(v) for v in found.tolist()]
+        else:
+            texts = np.array(["missing" if v is None or v != v else str(v) for v in values.tolist()])
+            found, codes = np.unique(texts, return_inverse=True)
+            names = found.tolist()
+        if len(names) > MOST_LABELS:
+            raise DataError(
+                f"There are {len(names):,} labels, and {MOST_LABELS} are the most. Round them, or take another column."
+            )
+        return codes.reshape(-1), names
 
     def in_rows(self, packed: NDArray[Any]) -> NDArray[Any]:
         """Return packed values in the order of the input: the rows of a table."""

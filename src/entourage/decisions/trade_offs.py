@@ -1,7 +1,7 @@
 """Trade-offs: willingness to pay, and the value of time, from ratios of marginal utilities."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from entourage.data.sets import AnySets
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
 from entourage.decisions.offers import Floats, Index, Offers, Pairs
+from entourage.decisions.settings import IntervalSettings, for_intervals
 from entourage.decisions.words import as_json, in_words
 from entourage.errors import ParameterError, check_number
 
@@ -117,7 +118,7 @@ def willingness_to_pay(
     units: float = 1.0,
     situation: ArrayLike | None = None,
     sample_weight: ArrayLike | str | None = None,
-    **intervals: Any,
+    **settings: Unpack[IntervalSettings],
 ) -> WillingnessToPay:
     r"""Return what one unit more of a column is worth, in units of the cost.
 
@@ -134,7 +135,7 @@ def willingness_to_pay(
 
     Parameters
     ----------
-    model, sets, situation, sample_weight, intervals : as in :func:`entourage.decisions.elasticities`
+    model, sets, situation, sample_weight, settings : as in :func:`entourage.decisions.elasticities`
     feature, cost : the columns, by name; of arrays, their places
     units : what to multiply by, such as 60 for minutes to hours
 
@@ -160,16 +161,17 @@ def willingness_to_pay(
     work = _Work(offers, *places, units)
     values, unidentified, wrong = work.values(market)
     names = offers.names
+    how = settings.get("intervals", "auto")
     ratio = None
-    if intervals.get("method", "auto") in ("auto", "delta") and not intervals.get("refits"):
-        ratio = coefficient_ratio(market.model, *places, units=units, level=intervals.get("level", 0.05))
-    if ratio is None and intervals.get("method") == "delta":
+    if how in ("auto", "delta") and not settings.get("refits"):
+        ratio = coefficient_ratio(market.model, *places, units=units, level=settings.get("level", 0.05))
+    if ratio is None and how == "delta":
         raise ParameterError(
             "The delta method needs a utility that is linear in both columns (MultinomialLogit, NestedLogit). Leave "
-            "method out."
+            "intervals out."
         )
     if ratio is None:
-        ratio = intervals_of(market, work.measure, **intervals)["median"]
+        ratio = intervals_of(market, work.measure, **for_intervals(settings))["median"]
     elif np.isnan(ratio.value):
         values, unidentified = np.full(len(values), np.nan), len(values)
     known = values[~np.isnan(values)]
@@ -194,7 +196,9 @@ def value_of_time(
     cost: str | int = "price",
     *,
     units: float = 1.0,
-    **settings: Any,
+    situation: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
+    **settings: Unpack[IntervalSettings],
 ) -> WillingnessToPay:
     """Return what one unit less of time is worth, in units of the cost: minus the willingness to pay for one more.
 
@@ -209,7 +213,8 @@ def value_of_time(
     >>> bool(value_of_time(MultinomialLogit().fit(X, y), X, 0, 1).estimate.value > 0)
     True
     """
-    return willingness_to_pay(model, sets, time, cost, units=-units, **settings)
+    beside: dict[str, Any] = {"situation": situation, "sample_weight": sample_weight}
+    return willingness_to_pay(model, sets, time, cost, units=-units, **beside, **settings)
 
 
 def coefficient_ratio(
