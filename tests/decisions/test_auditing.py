@@ -80,6 +80,15 @@ def test_sets_of_one_object_are_not_judged(logit):
     assert found.gradient.checked == 3
 
 
+def test_an_indicator_goes_from_0_to_1():
+    flags = X.copy()
+    flags[..., 1] = X[..., 1] > 1.8  # rare: the quantiles of its range are both 0
+    model = MultinomialLogit().fit(flags, (flags @ [1.0, -2.0] + RNG.gumbel(size=(200, 3))).argmax(1))
+    found = audit(model, flags, {1: 1}).signs[0]
+    assert (found.range, found.step) == ((0.0, 1.0), 1.0)
+    assert found.gradient.largest == pytest.approx(-model.coef_[1])
+
+
 def test_rules_that_make_no_sense_are_refused(logit):
     with pytest.raises(ParameterError, match="1 or -1"):
         audit(logit, X, {1: 0})

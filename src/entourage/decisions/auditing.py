@@ -251,7 +251,7 @@ def audit(
     Three checks of each signed column, on every object, all else as it is: the sign of the derivative of its log-odds;
     a finite move of the column; and the whole range of the column, in steps. In a context-dependent model the answer
     depends on the rest of the set. Changes of log-odds below ``tolerance`` (for the gradient: by one standard deviation
-    of the column) count as none.
+    of the column) count as none. An indicator (a column of 0 and 1) goes from 0 to 1 in all three.
 
     Parameters
     ----------
@@ -332,22 +332,26 @@ class _Work:
         low, high = (float(end) for end in np.nanquantile(column, within))
         if high <= low:
             low, high = float(np.nanmin(column)), float(np.nanmax(column))
-        step = move * (high - low)
+        indicator = bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all())
+        low, high, step = (0.0, 1.0, 1.0) if indicator else (low, high, move * (high - low))
         x = offers.values(place)
         checked = ~np.isnan(x) & (self.competes | (offers.sets.sizes[self.owner] > 1))
-        spread = float(np.nanstd(column)) or 1.0
-        slope = sign * marginal_log_odds(market, offers, place) * spread
         objects = np.flatnonzero(checked)
-        before = self._log_odds(market.probabilities(offers.sets))[objects]
-        after = self._moved(place, x[objects] + step, objects)
-        grid = np.linspace(low, high, steps)
+        grid = np.linspace(low, high, 2 if indicator else steps)
         curve = np.stack([self._moved(place, np.full(len(objects), value), objects) for value in grid])
         wrong_way = np.maximum(-sign * np.diff(curve, axis=0), 0.0)  # (steps - 1, objects)
+        if indicator:
+            slope = moved = sign * (curve[1] - curve[0])
+        else:
+            spread = float(np.nanstd(column)) or 1.0
+            slope = sign * marginal_log_odds(market, offers, place)[objects] * spread
+            before = self._log_odds(market.probabilities(offers.sets))[objects]
+            moved = sign * (self._moved(place, x[objects] + step, objects) - before)
         return SignCheck(
             offers.names[place],
             sign,
-            self._violations(x, -slope[objects], objects),
-            self._violations(x, -sign * (after - before), objects),
+            self._violations(x, -slope, objects),
+            self._violations(x, -moved, objects),
             self._violations(x, wrong_way.max(0) if high > low else np.zeros(len(objects)), objects),
             step,
             (low, high),

@@ -181,10 +181,16 @@ class _Work:
     def __init__(self, offers: Offers, place: int | None, codes: Index, count: int) -> None:
         self.offers, self.place, self.codes, self.count = offers, place, codes, count
         self.pairs = Pairs.of(offers.sets)
+        self.kept: tuple[Market, tuple[Floats, Floats, Floats | None]] | None = None
 
     def flows(self, market: Market) -> tuple[Floats, Floats, Floats | None]:
         """Return what j loses, (N,), what i gains of it, all pairs, and what the outside option gains, (N,) or None."""
-        return self._by_removal(market) if self.place is None else self._by_price(market, self.place)
+        if self.kept is not None and self.kept[0] is market:
+            return self.kept[1]
+        found = self._by_removal(market) if self.place is None else self._by_price(market, self.place)
+        if self.kept is None:  # the market that is asked about, twice
+            self.kept = market, found
+        return found
 
     def _by_price(self, market: Market, place: int) -> tuple[Floats, Floats, Floats | None]:
         """Return the flows by one standard deviation of the column, in the direction in which most objects lose."""

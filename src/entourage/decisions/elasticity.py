@@ -219,14 +219,18 @@ class _Work:
         self.offers, self.place, self.x, self.kind, self.finite = offers, place, x, kind, finite
         self.codes, self.count = codes, count
         self.pairs = Pairs.of(offers.sets)
+        self.kept: tuple[Market, tuple[Floats, Floats | None, Floats]] | None = None
 
     def derivatives(self, market: Market) -> tuple[Floats, Floats | None, Floats]:
         """Return probabilities, that of nothing (n,), and d p_i / d x_j of all pairs; of an indicator, from 0 to 1."""
+        if self.kept is not None and self.kept[0] is market:
+            return self.kept[1]
         sets = self.offers.sets
         p, nothing = market.probabilities(sets), market.outside(sets)
-        if not self.finite:
-            return p, nothing, Pairs.pack(market.gradient(sets, self.place))
-        return p, nothing, self._from_0_to_1(market, p)
+        flat = self._from_0_to_1(market, p) if self.finite else Pairs.pack(market.gradient(sets, self.place))
+        if self.kept is None:  # the market that is asked about, twice
+            self.kept = market, (p, nothing, flat)
+        return p, nothing, flat
 
     def _from_0_to_1(self, market: Market, p: Floats) -> Floats:
         """Return p_i times the change of its logarithm as the indicator of j goes from 0 to 1."""
