@@ -38,10 +38,9 @@ def simulate(scenario: str, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, n, people or 0, int(settings["nested"])])
     groups = None if people is None else np.arange(n) % people
     X = rng.uniform(1, 4, size=(n, 4, 2))
+    favourite = np.zeros((n, 4))
     if groups is not None:  # the choices of a person are alike: each has a favourite place
         favourite = rng.normal(scale=0.7, size=(people, 4))[groups]
-    else:
-        favourite = np.zeros((n, 4))
     y = (X @ COEFFICIENTS + favourite + rng.gumbel(size=(n, 4))).argmax(1)
     shift = int(settings["nested"])
     if settings["nested"]:
