@@ -154,7 +154,7 @@ def elasticities(
         object
     kind : "elasticity", "semi-elasticity", or "auto": semi-elasticities for an indicator (a column of 0 and 1)
     situation, sample_weight : as in `fit`; weights count in aggregates only
-    **settings : intervals, refits, draws, level and random_state; see :func:`entourage.decisions.intervals_of`, whose
+    settings : intervals, refits, draws, level and random_state; see :func:`entourage.decisions.intervals_of`, whose
         method is ``intervals``
 
     Examples

@@ -73,7 +73,8 @@ def draw_diversion(found: "Diversion") -> Figure:
     )
     if k <= 10:
         for i, j in np.argwhere(np.isfinite(shown)):
-            axis.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color=INK)
+            shade = "white" if shown[i, j] > 0.6 * np.nanmax(shown) else INK
+            axis.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color=shade)
     axis.set_xticks(range(k), [_plain(name) for name in found.labels[:k]], rotation=90)
     axis.set_yticks(range(len(names)), [_plain(name) for name in names])
     axis.set_xlabel("of what this loses")
