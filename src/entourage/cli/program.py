@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from entourage import __version__
+from entourage.cli.audit import audit
 from entourage.cli.compare import compare
 from entourage.cli.demo import demo
 from entourage.cli.effects import effects
+from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
 from entourage.cli.info import info
@@ -56,7 +58,20 @@ def entourage(
     """Learn to rank objects in the company they keep."""
 
 
-for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects, whatif):
+for command in (
+    demo,
+    reproduce,
+    fit,
+    predict,
+    evaluate,
+    info,
+    tune,
+    compare,
+    effects,
+    whatif,
+    elasticities,
+    audit,
+):
     app.command()(command)
 
 

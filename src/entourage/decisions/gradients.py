@@ -28,7 +28,7 @@ def has_gradient(model: Any) -> bool:
     """Whether derivatives are exact: a net or a multinomial logit, of features that are not seen as ranks."""
     if isinstance(model, NetEstimator):
         return model.blend_ is None and model.view_.relative is None
-    return isinstance(model, MultinomialLogit) and model.relative_ is None and model.alternatives is None
+    return type(model) is MultinomialLogit and model.relative_ is None and model.alternatives is None
 
 
 def probability_gradients(market: "Market", sets: Sets, column: int) -> list[Floats]:
@@ -56,7 +56,7 @@ def _utility_slopes(market: "Market", sets: Sets, column: int) -> Floats:
     """Return d u_i / d x_j for sets of one size, (n, m, m)."""
     n, m = len(sets), int(sets.sizes[0])
     model = market.model
-    if isinstance(model, MultinomialLogit):
+    if type(model) is MultinomialLogit:
         return np.asarray(np.broadcast_to(model.coef_[column] * np.eye(m), (n, m, m)))
     device = next(model.scorer_.parameters()).device
     scorer = copy.deepcopy(model.scorer_).double().eval()
