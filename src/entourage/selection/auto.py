@@ -30,6 +30,7 @@ from entourage.estimators.blend import Blend, Part, contribution, mixed_scores, 
 from entourage.estimators.inputs import check_something_to_learn
 from entourage.estimators.monotone import find_signs
 from entourage.estimators.positions import learnable_sets
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.selection.candidates import TIERS, Candidate, list_candidates, missing_by_default, sees_numbers
 from entourage.selection.ensemble_selection import select_weights
 from entourage.tasks import Task
@@ -172,7 +173,8 @@ def plan_blend(
     metric = "ndcg@10" if graded else task.searched_by if task.kind != "subset" else "log_likelihood"
     blended = [one for one in listed if one.blended]
     if find_signs(model.monotone, sets, categories):  # what can't be monotone is left out
-        blended = [one for one in blended if isinstance(one.model, NetEstimator)]
+        nets = [one for one in blended if isinstance(one.model, NetEstimator)]
+        blended = [one for one in nets if not is_pretrained(one.model)]
     if named is not None:
         moved = [place_without_codes(place, categories) for place in named]
         for one in blended:
