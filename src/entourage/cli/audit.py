@@ -20,8 +20,8 @@ from entourage.cli.options import (
     read_for,
     run_on,
 )
+from entourage.cli.outputs import check_output
 from entourage.errors import UserError
-from entourage.files import check_output
 
 __all__ = ["audit"]
 
