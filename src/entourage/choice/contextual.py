@@ -155,9 +155,15 @@ class ContextualLogit(ChoiceModel):
         return pairs if self.alternatives is not None else np.concatenate([x, pairs], axis=1)
 
     def _utilities(self, theta: Floats, packed: Packed) -> Floats:
-        if self.rank is None:
-            return np.asarray(self._slopes(theta, packed) @ theta)
         x = packed.features
+        if self.rank is None:
+            d = x.shape[1]
+            if self.alternatives is None:
+                own, pull = x @ theta[:d], theta[d:].reshape(d, d)
+            else:
+                own, pull = np.zeros(len(x)), np.zeros((d, d))
+                pull.T[~np.eye(d, dtype=bool)] = theta  # U is of (own, other)
+            return np.asarray(own + ((packed.others @ pull) * x).sum(1))
         left, right = self._factors(theta, x.shape[1])
         utilities = ((packed.others @ left) * (x @ right)).sum(1)
         return np.asarray(utilities if self.alternatives is not None else utilities + x @ theta[: x.shape[1]])
