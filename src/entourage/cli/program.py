@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from entourage import __version__
+from entourage.cli.assort import assort
 from entourage.cli.compare import compare
 from entourage.cli.demo import demo
 from entourage.cli.effects import effects
@@ -55,7 +56,7 @@ def entourage(
     """Learn to rank objects in the company they keep."""
 
 
-for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects):
+for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects, assort):
     app.command()(command)
 
 

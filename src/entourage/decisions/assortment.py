@@ -1,5 +1,6 @@
 """Which set to offer: the assortment of the largest revenue, share or consumer surplus."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -102,6 +103,12 @@ class Assortment:
             "by_size": {str(size): value for size, value in self.by_size.items()},
             "notes": list(self.notes),
         }
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write a figure, by the extension of the file: choice probabilities, and the largest value of each size."""
+        from entourage.decisions.assortment_plot import draw_assortment
+
+        draw_assortment(self).savefig(path)
 
     def __str__(self) -> str:
         names = self.objects.tolist() if self.labels is None else self.labels
