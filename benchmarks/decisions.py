@@ -1,10 +1,11 @@
 """What it costs to offer the best set of a context-free model: ``python -m benchmarks.decisions``.
 
-Products have two attributes, both better when larger, near the line on which one is traded for the other. Choices, buying
-nothing included, are drawn from a softmax of the mean attribute plus a known context effect (attraction, similarity or
-compromise; "none" is the negative control). A context-free net and FATE are fitted to the same choices. For new
-catalogues with random margins, `best_assortment` finds the best set of up to four of twelve products under each model and
-under the truth, and all are sold in the true world. Rows are kept in ``results/decisions.jsonl``.
+Products have two attributes, both better when larger, near the line on which one is traded for the other. Choices,
+buying nothing included, are drawn from a softmax of the mean attribute plus a known context effect (attraction,
+similarity or compromise; "none" is the negative control). A context-free net and FATE are fitted to the same choices.
+For new catalogues with random margins, `best_assortment` finds the best set of up to four of twelve products under each
+model, and both are sold in the true world, beside the best set of the truth. Rows are kept in
+``results/decisions.jsonl``.
 
 ``python -m benchmarks.decisions --speed`` measures the enumeration of all 2^20 sets of 20 objects.
 """

@@ -40,7 +40,7 @@ class Assortment:
 
     Attributes
     ----------
-    objects : positions of its objects, ascending
+    objects : positions of its objects, ascending; of a table with several sets, positions in the first of them
     value : its expected revenue, its share, or its consumer surplus (logsum), on average over situations
     method : how it was found
     exact : whether it is proven to be the best
@@ -242,14 +242,16 @@ def best_assortment(
     keep = on_interrupt == "keep"
     with _bar(verbose, on_progress) as show:
         found = _closed_form(offer, show, keep) if method == "auto" else None
-        if found is None or not found.exact:
+        stopped = found is not None and "interrupted" in found.method
+        if (found is None or not found.exact) and not stopped:
             small = count_sets(offer) * offer.n_situations <= most_sets
             if method == "enumeration" or (method == "auto" and small):
                 if verbose and count_sets(offer) * offer.n_situations > _LONG:
                     _tell_time(offer)
                 found = enumerate_sets(offer, show, keep=keep)
-            elif found is None or found.bound is None or "interrupted" not in found.method:
+            else:
                 found = _improve(offer, found, show, keep, search)
+    assert found is not None
 
     def measure(other: Market) -> dict[str, float]:
         return {"value": replace(offer, market=other).value_of(found.objects)}

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import lambertw
 
-from entourage.choice import MultinomialLogit
+from entourage.choice import ChoiceModel, MultinomialLogit
 from entourage.decisions.candidates import Candidates, candidates_of, numbers_of_objects
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
@@ -244,7 +244,17 @@ class _Problem:
             )
         elif at_bound.any():
             notes.append("A price at a bound may be better beyond it, where the model was not asked.")
+        if not self.market.has_gradient and _sees_ranks(self.market.model):
+            notes.append(
+                "The model sees standings within the set (relative, trees or a blend), so profit may jump with prices: "
+                "a better price may exist near by."
+            )
         return tuple(notes)
+
+
+def _sees_ranks(model: Any) -> bool:
+    """Whether probabilities may jump as a price changes."""
+    return not isinstance(model, ChoiceModel) or model.relative_ is not None
 
 
 def _problem(
@@ -273,7 +283,7 @@ def _problem(
     if len(changed) == 0:
         raise ParameterError("No price may change: own objects that are not fixed are needed.")
     ends = (now.min(), now.max()) if bounds is None else bounds
-    if not isinstance(ends, Sequence) or len(ends) != 2:
+    if not isinstance(ends, (Sequence, np.ndarray)) or len(ends) != 2:
         raise ParameterError(f"bounds needs two entries, the lowest and the highest price; got {bounds!r}.")
     low, high = (_one_each(end, m)[changed] for end in ends)
     if (low > high).any() or not (np.isfinite(low) & np.isfinite(high)).all():
