@@ -2,9 +2,9 @@
 
 Products have two attributes, both better when larger, near the line on which one is traded for the other. Choices,
 buying nothing included, are drawn from a softmax of the mean attribute plus a known context effect (attraction,
-similarity or compromise; "none" is the negative control). A context-free net and FATE are fitted to the same choices.
+similarity or compromise; "none" is the negative control). A context-free net, FATE and FETA are fitted to the choices.
 For new catalogues with random margins, `best_assortment` finds the best set of up to four of twelve products under each
-model, and both are sold in the true world, beside the best set of the truth. Rows are kept in
+model, and all are sold in the true world, beside the best set of the truth. Rows are kept in
 ``results/decisions.jsonl``.
 
 ``python -m benchmarks.decisions --speed`` measures the enumeration of all 2^20 sets of 20 objects.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from entourage import FATE, ContextFree, DiscreteChooser, Sets, __version__
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, Sets, __version__
 from entourage.choice import ContextualLogit
 from entourage.data.resampling import bootstrap_interval
 from entourage.data.synthetic.context_effects import EFFECTS
@@ -70,9 +70,9 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
     start, rng = time.perf_counter(), np.random.default_rng(seed)
     sets = simulate(effect, n_sets, rng)
     settings = {"outside": True, "steps": steps, "device": "cpu", "random_state": seed}
-    models = {"ContextFree": ContextFree(width=64), "FATE": FATE(width=64)}
+    models = {"ContextFree": ContextFree(width=64), "FATE": FATE(width=64), "FETA": FETA(width=64)}
     fitted = {name: DiscreteChooser(net, **settings).fit(sets) for name, net in models.items()}
-    held_out = simulate(effect, 3000, rng)
+    held_out = simulate(effect, 6000, rng)
     revenue: dict[str, list[float]] = {name: [] for name in [*models, "truth", "promised by ContextFree"]}
     methods = {}
     for _ in range(catalogues):
@@ -87,7 +87,7 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
         revenue["truth"].append(best_of_truth(X, margins, effect))
     best = np.array(revenue["truth"])
     lost = {name: 100 * (1 - np.array(revenue[name]) / best) for name in models}
-    gain = lost["ContextFree"] - lost["FATE"]
+    saved = {name: lost["ContextFree"] - lost[name] for name in models if name != "ContextFree"}
     return {
         "effect": effect,
         "sets": len(sets),
@@ -96,8 +96,10 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
         "log_likelihood": {name: model.log_likelihood(held_out) for name, model in fitted.items()},
         "revenue": {name: float(np.mean(values)) for name, values in revenue.items()},
         "lost_percent": {name: float(values.mean()) for name, values in lost.items()},
-        "lost_more_percent": float(gain.mean()),
-        "lost_more_interval": [float(end) for end in bootstrap_interval(gain)],
+        "saved_percent": {name: float(values.mean()) for name, values in saved.items()},
+        "saved_interval": {
+            name: [float(end) for end in bootstrap_interval(values)] for name, values in saved.items()
+        },
         "optimal_sets": {name: float((values < 1e-6).mean()) for name, values in lost.items()},
         "methods": methods,
         "seconds": round(time.perf_counter() - start, 1),
@@ -133,7 +135,7 @@ def main() -> None:
     parser.add_argument("--effect", action="append", choices=list(STRENGTH))
     parser.add_argument("--sets", type=int, default=12_000)
     parser.add_argument("--catalogues", type=int, default=200)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS / "decisions.jsonl")
     args = parser.parse_args()
@@ -144,12 +146,13 @@ def main() -> None:
         row = run(effect, args.sets, args.catalogues, args.steps, args.seed)
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(
-            f"{effect}: revenue lost with ContextFree {row['lost_percent']['ContextFree']:.2f} %, with FATE "
-            f"{row['lost_percent']['FATE']:.2f} %; difference {row['lost_more_percent']:.2f} "
-            f"[{row['lost_more_interval'][0]:.2f}, {row['lost_more_interval'][1]:.2f}], {row['seconds']} s",
-            flush=True,
-        )
+        print(f"{effect}, {row['seconds']} s")
+        for name, lost in row["lost_percent"].items():
+            words = f"  {name}: log-likelihood {row['log_likelihood'][name]:.4f}, revenue lost {lost:.2f} %"
+            if name in row["saved_percent"]:
+                low, high = row["saved_interval"][name]
+                words += f"; saved {row['saved_percent'][name]:.2f} [{low:.2f}, {high:.2f}]"
+            print(words, flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from entourage.cli.info import info
 from entourage.cli.predict import predict
 from entourage.cli.reproduce import reproduce
 from entourage.cli.tune import tune
+from entourage.cli.whatif import whatif
 from entourage.errors import UserError
 
 __all__ = ["app", "main"]
@@ -56,7 +57,7 @@ def entourage(
     """Learn to rank objects in the company they keep."""
 
 
-for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects, assort):
+for command in (demo, reproduce, fit, predict, evaluate, info, tune, compare, effects, whatif, assort):
     app.command()(command)
 
 
