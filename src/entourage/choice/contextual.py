@@ -101,6 +101,10 @@ class ContextualLogit(ChoiceModel):
             if twice.any():
                 i, code = np.argwhere(twice)[0]
                 raise DataError(f"Alternative {code + 1} is in set {i} twice; keep one of them.")
+        return packed
+
+    def _learn_from(self, sets: Sets, people: Index) -> Packed:
+        packed = self._design(sets)
         d = packed.features.shape[1]
         width = d * d if self.rank is None else 2 * d * self.rank
         if len(packed.features) * width > MOST:

@@ -257,9 +257,26 @@ def best_assortment(
         return {"value": replace(offer, market=other).value_of(found.objects)}
 
     sure = intervals_of(
-        market, measure, method=intervals, refits=refits, level=level, random_state=random_state
+        market,
+        measure,
+        method=intervals,
+        refits=refits,
+        level=level,
+        bounds=_range(offer, found.objects),
+        random_state=random_state,
     )["value"]
     return replace(_result(offer, found, candidates.labels), interval=None if sure.low is None else sure)
+
+
+def _range(offer: Offer, objects: Index) -> dict[str, tuple[float, float]] | None:
+    """Return between which values every model must be."""
+    if offer.objective == "surplus" or offer.market.kind == "subset" or len(objects) == 0:
+        return None
+    worth = offer.values_of_situations[:, objects]
+    low, high = offer.weights @ worth.min(1), offer.weights @ worth.max(1)
+    return {
+        "value": (min(float(low), 0.0), max(float(high), 0.0)) if offer.outside else (float(low), float(high))
+    }
 
 
 def _improve(

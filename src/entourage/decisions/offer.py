@@ -98,7 +98,8 @@ class Offer:
         return np.asarray((p.reshape(self.n_situations, *rows.shape) * worth).sum(2))
 
     def _batches(self, rows: Index) -> Iterator[slice]:
-        each = max(1, self.n_situations * rows.shape[1] * self.candidates.width)
+        levels = getattr(self.market.model, "alternatives", None) or 0  # ids become so many columns
+        each = max(1, self.n_situations * rows.shape[1] * max(self.candidates.width, levels))
         step = max(1, _AT_ONCE // each)
         for begin in range(0, len(rows), step):
             yield slice(begin, begin + step)

@@ -336,7 +336,7 @@ def _climb(problem: _Problem, restarts: int, seed: int) -> tuple[Floats, Floats]
 def _equal_markups(problem: _Problem) -> Floats | None:
     """Return the best prices of a logit in closed form; None where that doesn't apply, or a bound would bind."""
     model = problem.market.model
-    plain = isinstance(model, MultinomialLogit) and model.relative_ is None and model.alternatives is None
+    plain = type(model) is MultinomialLogit and model.relative_ is None and model.alternatives is None
     if (
         not plain
         or len(problem.weights) > 1

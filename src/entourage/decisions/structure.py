@@ -58,7 +58,7 @@ def is_context_free(model: Any) -> bool:
     >>> [is_context_free(kind().fit(X, y)) for kind in (MultinomialLogit, ContextualLogit)]
     [True, False]
     """
-    if isinstance(model, MultinomialLogit):
+    if type(model) is MultinomialLogit:  # what is derived from it may have other utilities
         return model.relative_ is None
     net, view = getattr(model, "net_", None), getattr(model, "view_", None)
     if (
@@ -76,7 +76,7 @@ def structure_of(offer: Offer) -> Structure | None:
     model = offer.market.model
     if offer.market.kind == "subset":
         return None
-    nested = isinstance(model, NestedLogit) and model.relative_ is None
+    nested = type(model) is NestedLogit and model.relative_ is None
     if not nested and not is_context_free(model):
         return None
     m, n = offer.candidates.m, offer.n_situations
