@@ -12,6 +12,7 @@ model, and all are sold in the true world, beside the best set of the truth. Row
 
 import argparse
 import json
+import os
 import platform
 import time
 from itertools import combinations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.measure import peak_megabytes
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, Sets, __version__
 from entourage.choice import ContextualLogit
 from entourage.data.resampling import bootstrap_interval
@@ -109,7 +111,7 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
 
 
 def speed() -> None:
-    """Enumerate all sets of 20 objects."""
+    """Enumerate all sets of 20 objects; OMP_NUM_THREADS sets the threads."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 6, 4)), rng.integers(0, 6, 2000)
     ids = np.array([rng.choice(20, 6, replace=False) + 1.0 for _ in range(2000)])[:, :, None]
@@ -126,7 +128,12 @@ def speed() -> None:
         start = time.perf_counter()
         found = best_assortment(model, given, value, verbose=True)
         seconds = time.perf_counter() - start
-        print(f"{name}: {found.evaluated:,} sets, {seconds:.0f} s, {found.method}", flush=True)
+        peak, threads = peak_megabytes(), torch.get_num_threads()
+        print(
+            f"{name}: {found.evaluated:,} sets, {seconds:.0f} s, {found.method}, {threads} threads, peak of the "
+            f"process {peak:.0f} MB, load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
 
 
 def main() -> None:
