@@ -251,14 +251,10 @@ def test_greedy_search_finds_the_optimum_of_small_instances_and_makes_no_promise
     assert "no bound is known" in str(greedy)
 
 
-def test_many_alternatives_without_features_are_enumerated_in_bounded_memory():
-    rng = np.random.default_rng(0)
-    ids = np.array([rng.choice(120, 3, replace=False) + 1.0 for _ in range(400)])[:, :, None]
-    model = ContextualLogit(2, alternatives=120, l2=1.0).fit(ids, rng.integers(0, 3, 400))
-    value = rng.uniform(0, 5, 120)
-    found = best_assortment(model, np.arange(1.0, 121)[:, None], value, size=(2, 2), intervals="none")
-    assert found.evaluated == 7140
-    assert found.value == pytest.approx(found.worth @ found.probabilities)
+def test_sets_to_evaluate_are_not_limited_as_sets_to_learn_from_are(contextual, monkeypatch):
+    monkeypatch.setattr("entourage.choice.contextual.MOST", 1)
+    x, value = RNG.normal(size=(6, 2)), RNG.uniform(0, 5, 6)
+    assert best_assortment(contextual, x, value, intervals="none").evaluated == 63
 
 
 def test_too_many_sets_are_searched_greedily(contextual):
