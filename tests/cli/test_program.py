@@ -14,7 +14,7 @@ from entourage.cli import app, main
 from entourage.errors import UserError
 from entourage.nets import NETS
 
-COMMANDS = ["demo", "reproduce", "fit", "predict", "evaluate", "info", "tune", "compare", "effects"]
+COMMANDS = ["demo", "reproduce", "fit", "predict", "evaluate", "info", "tune", "compare", "effects", "whatif"]
 
 
 def run_script(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -58,7 +58,7 @@ def test_the_command_finds_what_python_finds_and_writes_a_page(folder):
         for name in ("before", "after", "change", "change_low", "change_high"):
             assert one[name] == pytest.approx(other[name], abs=1e-5)
     assert found["money"]["value"] == pytest.approx(expected["money"]["value"], abs=1e-4)
-    assert f"{expected['shares'][0]['after']:.3f}" in page.output
+    assert f"{expected['shares'][0]['after']:.4f}" in page.output
 
 
 def test_rows_are_added_from_a_file_and_refits_resample(folder):

@@ -7,8 +7,8 @@ them:
   error, of any model. :math:`v \pm t_{b-1} s`, with the standard deviation s over b refits. Fitting biases (early
   stopping shrinks effects) are not covered.
 - ``draws``: of the models of :mod:`entourage.choice`, coefficients are drawn from their asymptotic normal distribution
-  (Krinsky and Robb 1986); the interval is between quantiles. Covers as the standard errors do: 90 to 98 % at 95 % in
-  ``tests/decisions/test_coverage.py`` (``make long-tests``).
+  (Krinsky and Robb 1986); the interval is between quantiles. Covers as the standard errors do: see
+  ``python -m benchmarks.calibration.decisions`` (``make long-tests``).
 - ``members`` of an ensemble: :math:`v \pm t_{r-1} s` over r nets. They were trained on the same data, so this is the
   uncertainty of initialisation and training only, and too narrow as a confidence interval.
 """

@@ -120,6 +120,12 @@ def what_if(
         notes.append("Intervals of single objects and sets were left out: there are too many.")
     if isinstance(market.model, ChoiceModel) and market.model.open_.any():
         notes.append("Some coefficients are not identified; what depends on them is arbitrary.")
+    measured = ["roles", *map(str, range(len(scenario.groupings)))]
+    most = np.inf if market.kind == "subset" else 1.0
+    bounds = {f"{side} shares {key}": (0.0, most) for side in ("before", "after") for key in measured}
+    bounds |= {
+        f"{side} {what}": (0.0, 1.0) for side in ("before", "after") for what in ("objects", "outside")
+    }
     found = intervals_of(
         market,
         lambda one: _Measure(one, scenario, problem is None, cost).all(detailed),
@@ -127,6 +133,7 @@ def what_if(
         refits=refits,
         draws=draws,
         level=level,
+        bounds=bounds,
         random_state=random_state,
     )
     if not detailed:
