@@ -14,7 +14,19 @@ from entourage.cli import app, main
 from entourage.errors import UserError
 from entourage.nets import NETS
 
-COMMANDS = ["demo", "reproduce", "fit", "predict", "evaluate", "info", "tune", "compare", "effects", "whatif"]
+COMMANDS = [
+    "demo",
+    "reproduce",
+    "fit",
+    "predict",
+    "evaluate",
+    "info",
+    "tune",
+    "compare",
+    "effects",
+    "whatif",
+    "assort",
+]
 
 
 def run_script(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
