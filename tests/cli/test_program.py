@@ -27,6 +27,7 @@ COMMANDS = [
     "whatif",
     "elasticities",
     "audit",
+    "assort",
 ]
 
 

@@ -101,6 +101,10 @@ class ContextualLogit(ChoiceModel):
             if twice.any():
                 i, code = np.argwhere(twice)[0]
                 raise DataError(f"Alternative {code + 1} is in set {i} twice; keep one of them.")
+        return packed
+
+    def _learn_from(self, sets: Sets, people: Index) -> Packed:
+        packed = self._design(sets)
         d = packed.features.shape[1]
         width = d * d if self.rank is None else 2 * d * self.rank
         if len(packed.features) * width > MOST:
@@ -155,9 +159,15 @@ class ContextualLogit(ChoiceModel):
         return pairs if self.alternatives is not None else np.concatenate([x, pairs], axis=1)
 
     def _utilities(self, theta: Floats, packed: Packed) -> Floats:
-        if self.rank is None:
-            return np.asarray(self._slopes(theta, packed) @ theta)
         x = packed.features
+        if self.rank is None:
+            d = x.shape[1]
+            if self.alternatives is None:
+                own, pull = x @ theta[:d], theta[d:].reshape(d, d)
+            else:
+                own, pull = np.zeros(len(x)), np.zeros((d, d))
+                pull.T[~np.eye(d, dtype=bool)] = theta  # U is of (own, other)
+            return np.asarray(own + ((packed.others @ pull) * x).sum(1))
         left, right = self._factors(theta, x.shape[1])
         utilities = ((packed.others @ left) * (x @ right)).sum(1)
         return np.asarray(utilities if self.alternatives is not None else utilities + x @ theta[: x.shape[1]])

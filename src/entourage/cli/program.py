@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from entourage import __version__
+from entourage.cli.assort import assort
 from entourage.cli.audit import audit
 from entourage.cli.compare import compare
 from entourage.cli.demo import demo
@@ -71,6 +72,7 @@ for command in (
     whatif,
     elasticities,
     audit,
+    assort,
 ):
     app.command()(command)
 
