@@ -10,7 +10,7 @@ from entourage.errors import ParameterError
 from entourage.nets import SetAttention
 
 X, RANKS = make_medoid(n_sets=300, random_state=0)
-SETTINGS = {"steps": 60, "batch_size": 64, "random_state": 0}
+SETTINGS = {"steps": 30, "batch_size": 64, "random_state": 0}
 NETS = [
     ContextFree(width=8),
     FATE(width=8),
@@ -46,8 +46,8 @@ def test_a_member_ends_where_it_would_have_ended_alone():
 
 
 def test_an_ensemble_is_better_than_its_members_are_on_average():
-    held_out, truth = make_medoid(n_sets=2000, random_state=1)
-    model = Ranker(FATE(width=16), members=5, **SETTINGS | {"steps": 300}).fit(X, RANKS)
+    held_out, truth = make_medoid(n_sets=1000, random_state=1)
+    model = Ranker(FATE(width=16), members=5, **SETTINGS | {"steps": 150}).fit(X, RANKS)
     whole = model.score(held_out, truth)
     scorer = model.scorer_
     singles = []

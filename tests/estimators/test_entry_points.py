@@ -643,13 +643,13 @@ def test_grades_finer_than_single_precision_keep_their_distances():
 def test_the_held_out_score_of_noise_is_a_guess():
     rng = np.random.default_rng(1)
     found = []
-    for seed in range(40):
+    for seed in range(24):
         X = rng.normal(size=(200, 5, 4))
         y = rng.permuted(np.tile(np.arange(5), (200, 1)), axis=1)
         model = Ranker(ContextFree(width=16), steps=60, evaluate_every=3, random_state=seed).fit(X, y)
         found.append((model.held_out_score_, model.best_score_))
     fair, best = np.mean(found, axis=0)
-    assert abs(fair - 0.5) < 0.02 < best - 0.5
+    assert abs(fair - 0.5) < 0.025 < best - 0.5
 
 
 # --- files -----------------------------------------------------------------------------------------

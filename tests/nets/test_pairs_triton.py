@@ -75,6 +75,8 @@ def rounded(values, kind):
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize(("m", "width"), [(7, 24), (70, 16), (5, 64)])
 def test_means_and_gradients_agree_with_float64(m, width, activation, precision, monkeypatch):
+    if DEVICE == "cpu" and (precision == "high" or (m == 70 and activation == "gelu")):
+        pytest.skip("the interpreter has one float32, and shows two blocks with relu alone")
     if m == 70 and DEVICE == "cpu":  # two blocks as well, and a tenth of the pairs for the interpreter
         monkeypatch.setattr(pairs_triton, "BLOCK", 16)
         m = 20
