@@ -5,8 +5,20 @@ They take sets and choices as `entourage.DiscreteChooser` does, and serve as its
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.contextual import ContextualLogit
+from entourage.choice.latent import LatentClassLogit
+from entourage.choice.linear_context import LinearContextLogit
 from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
+from entourage.choice.regret import RandomRegret
 
-__all__ = ["ChoiceModel", "ContextualLogit", "MixedLogit", "MultinomialLogit", "NestedLogit"]
+__all__ = [
+    "ChoiceModel",
+    "ContextualLogit",
+    "LatentClassLogit",
+    "LinearContextLogit",
+    "MixedLogit",
+    "MultinomialLogit",
+    "NestedLogit",
+    "RandomRegret",
+]

@@ -1,6 +1,6 @@
 """Choice models from files: parameters that the constructor knows and arrays of the right shapes, or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,15 +10,20 @@ from torch import Tensor
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.contextual import ContextualLogit
+from entourage.choice.latent import LatentClassLogit
+from entourage.choice.linear_context import LinearContextLogit
 from entourage.choice.logit import MultinomialLogit
 from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
+from entourage.choice.people import PanelModel
+from entourage.choice.regret import RandomRegret
 from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import relative_from
 from entourage.training.file_checks import Arrays, fits, need, params_of, take
 
 __all__ = ["remake"]
 
+MOST_CLASSES = 10_000
 MOST_DRAWS = 10_000_000  # each costs memory whenever something is predicted
 FLAGS = ("converged_",)
 COUNTS = ("n_features_in_", "n_sets_", "n_groups_")
@@ -34,7 +39,7 @@ NUMBERS = (  # NaN and infinite where a parameter is not identified
 
 def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, Tensor]) -> ChoiceModel:
     """Restore the model that `entourage.estimators.model_file.attributes_of` described."""
-    params = params_of(kind, content.get("params"), other={"nests": Sequence[Sequence[float]]})
+    params = params_of(kind, content.get("params"), other=_other(kind))
     for key, value in params.items():
         if isinstance(value, dict):
             params[key] = dict(value["pairs"])
@@ -49,15 +54,22 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
         need(isinstance(fitted.get(key), float) or fits(fitted.get(key), float), f"{key} is no number.")
         setattr(model, key, fitted[key])
     situation = take(fitted, "n_situation_features_in_", int, least=0)
-    need(situation == 0 or kind.drops_situation, "choice models know no situation.")
+    knows = kind.drops_situation or kind.uses_situation
+    need(situation == 0 or knows, "this choice model knows no situation.")
     model.n_situation_features_in_ = situation
     if "positions_" in fitted:
         need(isinstance(model, MultinomialLogit), "only MultinomialLogit has positions.")
         setattr(model, "positions_", _positions(fitted["positions_"]))  # noqa: B010
     model.relative_ = relative_from(fitted.get("relative_"), model.n_features_in_)
+    if "table_" in fitted:
+        setattr(model, "table_", check_table(fitted["table_"], (model.n_features_in_, situation)))  # noqa: B010
     arrays = Arrays(tensors)
+    if "dropped_" in tensors:
+        model.dropped_ = _places(arrays, "dropped_", model.n_features_in_)
     known = next(base for base in kind.__mro__ if base in _ARRAYS)
     parameters, reported = _ARRAYS[known](model, arrays)
+    if isinstance(model, PanelModel):
+        _people_of(model, fitted, arrays, model.classes if isinstance(model, LatentClassLogit) else model.draws)
     model.theta_ = arrays.take("theta_", (parameters,), finite=True)
     for key in ("coef_", "standard_errors_", "robust_standard_errors_", "z_values_"):
         setattr(model, key, arrays.take(key, (reported,)))
@@ -67,9 +79,35 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     names = fitted.get("parameter_names_")
     need(fits(names, list[str]) and len(names) == reported, "'parameter_names_' is not a name each.")
     model.parameter_names_ = names
-    if "table_" in fitted:
-        setattr(model, "table_", check_table(fitted["table_"], (model.n_features_in_, situation)))  # noqa: B010
     return model
+
+
+def _other(kind: type[ChoiceModel]) -> dict[str, Any]:
+    """Return what the parameters of a file may be, where annotations say less."""
+    law = str | tuple[str, float, float]
+    random = Sequence[int | str] | Mapping[int, law] | Mapping[str, law] | Mapping[int | str, law]
+    return {"nests": Sequence[Sequence[float | str]], "random": random} if "__init__" in vars(kind) else {}
+
+
+def _places(arrays: Arrays, name: str, width: int) -> Any:
+    """Take places of columns, which ascend."""
+    found = arrays.take(name, None, torch.int64)
+    right = bool((np.diff(found) > 0).all()) and all(0 <= place < width for place in found)
+    need(right, f"{name!r} are no places of columns.")
+    return found
+
+
+def _people_of(model: Any, fitted: Any, arrays: Arrays, width: int) -> None:
+    """Take what is known of people, where there is something."""
+    if "people_" not in fitted:
+        return
+    labels = fitted["people_"]
+    right = fits(labels, list[int | float | str]) and len(labels) == len(set(labels)) == model.n_groups_
+    need(right, "'people_' are not one label a group.")
+    model.people_ = labels
+    model.beliefs_ = arrays.take("beliefs_", (len(labels), width), finite=True)
+    sums = model.beliefs_.sum(1)
+    need(bool((model.beliefs_ >= 0).all() and (abs(sums - 1) < 1e-6).all()), "'beliefs_' are no probabilities.")
 
 
 def _positions(given: Any) -> list[Any]:
@@ -102,17 +140,35 @@ def _contextual(model: Any, arrays: Arrays) -> tuple[int, int]:
 
 def _mixed(model: Any, arrays: Arrays) -> tuple[int, int]:
     need(model.draws <= MOST_DRAWS, f"draws={model.draws} is more than memory holds.")
-    kinds = model.random if isinstance(model.random, dict) else dict.fromkeys(model.random, "normal")
-    right = all(0 <= column < model.n_columns for column in kinds)
-    right = right and set(kinds.values()) <= {"normal", "lognormal"}
-    need(right, "random names columns that objects don't have, or no distribution.")
-    model.columns_ = arrays.take("columns_", (len(kinds),), torch.int64)
-    model.lognormal_ = arrays.take("lognormal_", (len(kinds),), torch.bool)
-    expected = [(column, kinds[column] == "lognormal") for column in sorted(kinds)]
-    found = list(zip(model.columns_.tolist(), model.lognormal_.tolist(), strict=True))
-    need(found == expected, "'columns_' are not those of random.")
+    arrays.left.pop("lognormal_", None)  # of an earlier Entourage
+    columns = arrays.take("columns_", None, torch.int64)
+    model.arrange(model.column_names, model.n_columns + len(model.dropped_))
+    need(np.array_equal(model.columns_, columns), "'columns_' are not those of random.")
     model.start_ = arrays.take("start_", (model.n_columns,), finite=True)
-    count = model.n_columns + len(kinds)
+    count = model.n_estimated
+    return count, count
+
+
+def _latent(model: Any, arrays: Arrays) -> tuple[int, int]:
+    need(model.classes <= MOST_CLASSES, f"classes={model.classes} is more than a model has.")
+    model.situation_columns_ = _places(arrays, "situation_columns_", model.n_situation_features_in_)
+    model.situation_centre_ = arrays.take("situation_centre_", (len(model.situation_columns_),), finite=True)
+    model.class_shares_ = arrays.take("class_shares_", (model.classes,), finite=True)
+    model.begin_ = arrays.take("begin_", (model.n_columns,), finite=True)
+    count = model.classes * model.n_columns + (model.classes - 1) * (1 + len(model.situation_columns_))
+    return count, count
+
+
+def _regret(model: Any, arrays: Arrays) -> tuple[int, int]:
+    model.linear_ = arrays.take("linear_", (model.n_columns,), torch.bool)
+    model.begin_ = arrays.take("begin_", (model.n_columns,), finite=True)
+    count = model.n_columns + (model.scale == "estimated")
+    return count, count
+
+
+def _linear_context(model: Any, arrays: Arrays) -> tuple[int, int]:
+    model.centre_ = arrays.take("centre_", (model.n_columns,), finite=True)
+    count = model.n_columns + model.n_columns**2
     return count, count
 
 
@@ -141,4 +197,7 @@ _ARRAYS: dict[type, Any] = {
     NestedLogit: _nested,
     MixedLogit: _mixed,
     ContextualLogit: _contextual,
+    LatentClassLogit: _latent,
+    RandomRegret: _regret,
+    LinearContextLogit: _linear_context,
 }
