@@ -5,6 +5,7 @@ They take sets and choices as `entourage.DiscreteChooser` does, and serve as its
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.contextual import ContextualLogit
+from entourage.choice.cross_nested import CrossNestedLogit
 from entourage.choice.latent import LatentClassLogit
 from entourage.choice.linear_context import LinearContextLogit
 from entourage.choice.logit import MultinomialLogit
@@ -15,6 +16,7 @@ from entourage.choice.regret import RandomRegret
 __all__ = [
     "ChoiceModel",
     "ContextualLogit",
+    "CrossNestedLogit",
     "LatentClassLogit",
     "LinearContextLogit",
     "MixedLogit",

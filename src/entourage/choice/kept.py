@@ -10,6 +10,7 @@ from torch import Tensor
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.contextual import ContextualLogit
+from entourage.choice.cross_nested import CrossNestedLogit
 from entourage.choice.latent import LatentClassLogit
 from entourage.choice.linear_context import LinearContextLogit
 from entourage.choice.logit import MultinomialLogit
@@ -17,6 +18,7 @@ from entourage.choice.mixed import MixedLogit
 from entourage.choice.nested import NestedLogit
 from entourage.choice.people import PanelModel
 from entourage.choice.regret import RandomRegret
+from entourage.data.encoder import TableEncoder
 from entourage.estimators.table_file import check_table
 from entourage.estimators.view_file import relative_from
 from entourage.training.file_checks import Arrays, fits, need, params_of, take
@@ -173,28 +175,27 @@ def _linear_context(model: Any, arrays: Arrays) -> tuple[int, int]:
 
 
 def _nested(model: Any, arrays: Arrays) -> tuple[int, int]:
-    need(model.alternative < model.n_columns, "the column of ids is none that objects have.")
-    ids = arrays.take("alternatives_", None, torch.float32, torch.float64, finite=True)
+    encoder = None if model.table_ is None else TableEncoder.from_json(model.table_)
+    model.find_ids(encoder, model.column_names)
+    ids = arrays.take("alternatives_", None, torch.float32, torch.float64, finite=True).astype(np.float64)
     need(len(ids) > 0 and bool((np.diff(ids) > 0).all()), "'alternatives_' don't ascend.")
     model.alternatives_ = ids
-    nests = {float(i): k for k, nest in enumerate(model.nests) for i in nest}
-    need(set(nests) <= set(ids.tolist()), "nests name alternatives that are not there.")
-    alone = [i for i in ids.tolist() if i not in nests]
-    nests |= {i: len(model.nests) + k for k, i in enumerate(alone)}
-    nest_of = np.array([nests[i] for i in ids.tolist()])
-    model.nest_of_ = arrays.take("nest_of_", ids.shape, torch.int64)
-    model.estimated_ = arrays.take("estimated_", None, torch.int64)
-    right = np.array_equal(model.nest_of_, nest_of)
-    right = right and np.array_equal(model.estimated_, np.flatnonzero(np.bincount(nest_of) > 1))
+    named = {model.number_of(i) for nest in model.nests for i in nest}
+    need(named <= set(ids.tolist()), "nests name alternatives that are not there.")
+    nest_of = arrays.take("nest_of_", ids.shape, torch.int64)
+    estimated = arrays.take("estimated_", None, torch.int64)
+    model.allocate()
+    right = np.array_equal(model.nest_of_, nest_of) and np.array_equal(model.estimated_, estimated)
     need(right, "'nest_of_' or 'estimated_' are not what nests say.")
-    intercepts = len(ids) - 1 if model.intercepts else 0
-    count = intercepts + model.n_columns - 1 + len(model.estimated_)
+    count = (len(ids) - 1 if model.intercepts else 0) + model.n_allocations + len(estimated)
+    count += model.n_columns - model.n_id_columns
     return count, count
 
 
 _ARRAYS: dict[type, Any] = {
     MultinomialLogit: _logit,
     NestedLogit: _nested,
+    CrossNestedLogit: _nested,
     MixedLogit: _mixed,
     ContextualLogit: _contextual,
     LatentClassLogit: _latent,
