@@ -4,6 +4,7 @@ They take sets and choices as `entourage.DiscreteChooser` does, and serve as its
 """
 
 from entourage.choice.base import ChoiceModel
+from entourage.choice.comparison import compare_logits, likelihood_ratio_test
 from entourage.choice.contextual import ContextualLogit
 from entourage.choice.cross_nested import CrossNestedLogit
 from entourage.choice.latent import LatentClassLogit
@@ -23,4 +24,6 @@ __all__ = [
     "MultinomialLogit",
     "NestedLogit",
     "RandomRegret",
+    "compare_logits",
+    "likelihood_ratio_test",
 ]

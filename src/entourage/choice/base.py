@@ -84,7 +84,7 @@ class ChoiceModel(OneChoicePredictor):
         self._choose_base(sets)
         sets = self._learn_relative(self._objects_alone(sets))
         if groups is not None and isinstance(named, str):
-            groups = np.array(group_labels(X, named))[groups]
+            groups = np.array(group_labels(X, named))[np.asarray(groups)]
         people = _people(groups, len(sets))
         weights = _weights_of_people(of_sets, people) if self._panel else of_sets
         self._prepare(sets)
@@ -166,6 +166,12 @@ class ChoiceModel(OneChoicePredictor):
     def _choose_base(self, sets: Sets) -> None:
         """Find the levels of categories that are left out; a penalty identifies them all."""
         self.__dict__.pop("dropped_", None)  # of an earlier fit
+        coded = [] if sets.encoder is None else [c.name for c in sets.encoder.columns if c.kind == "code"]
+        if coded:
+            raise DataError(
+                f"Column {coded[0]!r} was encoded as codes of its levels, for nets; a logit would take them for "
+                "numbers. Give the table to fit itself, or encode it without codes."
+            )
         default = getattr(self, "l2", 0.0) == 0
         dropped = base_columns(getattr(self, "base", None), sets, default, self._without_base())
         if len(dropped):

@@ -13,7 +13,7 @@ __all__ = ["base_columns", "place_of", "spans_of"]
 
 
 def spans_of(encoder: Any, role: str = "object") -> dict[str, tuple[Any, int]]:
-    """Return each column of the objects of a table (or of the situation) by name, with the place of its first number."""
+    """Return each column of the objects, or of the situation, by name, with the place of its first number."""
     found, at = {}, 0
     for column in encoder.columns:
         if column.role == role:
@@ -39,9 +39,7 @@ def base_columns(
     role : "object", or "situation"
     """
     if base is not None and not isinstance(base, Mapping):
-        raise ParameterError(
-            f'base names a level of each category, such as {{"mode": "car"}}; got {base!r}.'
-        )
+        raise ParameterError(f'base names a level of each category, such as {{"mode": "car"}}; got {base!r}.')
     if sets.encoder is None:
         if base:
             raise ParameterError(

@@ -67,9 +67,7 @@ class CrossNestedLogit(NestedLogit):
         relative: bool | str | Sequence[str | int] = False,
         base: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(
-            nests, alternative=alternative, intercepts=intercepts, relative=relative, base=base
-        )
+        super().__init__(nests, alternative=alternative, intercepts=intercepts, relative=relative, base=base)
         self.allocation = allocation
 
     @property

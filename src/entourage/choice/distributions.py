@@ -55,20 +55,20 @@ class Law:
             found = np.asarray(self.own(uniform), dtype=np.float64)
             if found.shape != uniform.shape or not np.isfinite(found).all():
                 raise ParameterError(
-                    "A distribution of your own turns an array of numbers between 0 and 1 into one of finite numbers of "
-                    f"the same shape, {uniform.shape}; it returned shape {found.shape}."
+                    "A distribution of your own turns an array of numbers between 0 and 1 into one of finite numbers "
+                    f"of the same shape, {uniform.shape}; it returned shape {found.shape}."
                 )
             return found
         if self.kind == "uniform":
             return 2 * uniform - 1
         if self.kind == "triangular":
             low = np.sqrt(2 * np.minimum(uniform, 0.5)) - 1
-            return np.where(uniform < 0.5, low, 1 - np.sqrt(2 * (1 - np.maximum(uniform, 0.5))))
+            return np.asarray(np.where(uniform < 0.5, low, 1 - np.sqrt(2 * (1 - np.maximum(uniform, 0.5)))))
         return np.asarray(ndtri(uniform))
 
     def coefficients(self, drawn: Floats) -> Floats:
         """Return coefficients from ``mean + spread * draw``."""
-        return self.sign * np.exp(np.minimum(drawn, LARGEST)) if self.sign else drawn
+        return np.asarray(self.sign * np.exp(np.minimum(drawn, LARGEST)) if self.sign else drawn)
 
 
 def law_of(given: Any) -> Law:

@@ -71,7 +71,9 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     known = next(base for base in kind.__mro__ if base in _ARRAYS)
     parameters, reported = _ARRAYS[known](model, arrays)
     if isinstance(model, PanelModel):
-        _people_of(model, fitted, arrays, model.classes if isinstance(model, LatentClassLogit) else model.draws)
+        _people_of(
+            model, fitted, arrays, model.classes if isinstance(model, LatentClassLogit) else model.draws
+        )
     model.theta_ = arrays.take("theta_", (parameters,), finite=True)
     for key in ("coef_", "standard_errors_", "robust_standard_errors_", "z_values_"):
         setattr(model, key, arrays.take(key, (reported,)))
@@ -87,7 +89,7 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
 def _other(kind: type[ChoiceModel]) -> dict[str, Any]:
     """Return what the parameters of a file may be, where annotations say less."""
     law = str | tuple[str, float, float]
-    random = Sequence[int | str] | Mapping[int, law] | Mapping[str, law] | Mapping[int | str, law]
+    random = str | Sequence[int | str] | Mapping[int, law] | Mapping[str, law] | Mapping[int | str, law]
     return {"nests": Sequence[Sequence[float | str]], "random": random} if "__init__" in vars(kind) else {}
 
 
@@ -109,7 +111,9 @@ def _people_of(model: Any, fitted: Any, arrays: Arrays, width: int) -> None:
     model.people_ = labels
     model.beliefs_ = arrays.take("beliefs_", (len(labels), width), finite=True)
     sums = model.beliefs_.sum(1)
-    need(bool((model.beliefs_ >= 0).all() and (abs(sums - 1) < 1e-6).all()), "'beliefs_' are no probabilities.")
+    need(
+        bool((model.beliefs_ >= 0).all() and (abs(sums - 1) < 1e-6).all()), "'beliefs_' are no probabilities."
+    )
 
 
 def _positions(given: Any) -> list[Any]:
@@ -170,7 +174,8 @@ def _regret(model: Any, arrays: Arrays) -> tuple[int, int]:
 
 def _linear_context(model: Any, arrays: Arrays) -> tuple[int, int]:
     model.centre_ = arrays.take("centre_", (model.n_columns,), finite=True)
-    count = model.n_columns + model.n_columns**2
+    model.varies_ = arrays.take("varies_", (model.n_columns,), torch.bool)
+    count = model.n_columns * (1 + int(model.varies_.sum()))
     return count, count
 
 

@@ -108,7 +108,7 @@ class LatentClassLogit(PanelModel):
         """Return the probability of each class, given the situation, (n, K); of one row without any."""
         self._check_fitted()
         z = np.zeros((1, 0)) if situation is None else np.asarray(situation, dtype=np.float64)
-        return np.exp(log_softmax(self._membership(self.theta_, self._about(z)), axis=1))
+        return np.asarray(np.exp(log_softmax(self._membership(self.theta_, self._about(z)), axis=1)))
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
@@ -155,7 +155,9 @@ class LatentClassLogit(PanelModel):
 
     def _split(self, theta: Floats, d: int) -> tuple[Floats, Floats]:
         """Return the coefficients of classes, (K, d), and of membership, (K - 1, 1 + q)."""
-        return theta[: self.classes * d].reshape(-1, d), theta[self.classes * d :].reshape(self.classes - 1, -1)
+        return theta[: self.classes * d].reshape(-1, d), theta[self.classes * d :].reshape(
+            self.classes - 1, -1
+        )
 
     def _membership(self, theta: Floats, about: Floats) -> Floats:
         """Return the utility of each class for each person, (g, K); the first one's is 0."""
@@ -163,12 +165,16 @@ class LatentClassLogit(PanelModel):
         return np.concatenate([np.zeros((len(about), 1)), about @ own.T], axis=1)
 
     def _start(self, packed: Any) -> Floats:
-        return np.append(np.tile(self.begin_, self.classes), np.zeros((self.classes - 1) * packed.about.shape[1]))
+        return np.append(
+            np.tile(self.begin_, self.classes), np.zeros((self.classes - 1) * packed.about.shape[1])
+        )
 
     def _steps(self, packed: Any) -> Floats:
         deviation = packed.about.std(0)
         own = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1.0), 1.0)
-        return np.append(np.tile(1 / packed.spread(packed.features), self.classes), np.tile(own, self.classes - 1))
+        return np.append(
+            np.tile(1 / packed.spread(packed.features), self.classes), np.tile(own, self.classes - 1)
+        )
 
     def _penalty(self, packed: Any) -> Floats:
         coefficients = self.classes * packed.features.shape[1]
@@ -228,7 +234,7 @@ class LatentClassLogit(PanelModel):
                 for b in range(self.classes - 1):
                     both = weights * (p[:, a] * (a == b) - p[:, a] * p[:, b])
                     found[a * q : (a + 1) * q, b * q : (b + 1) * q] = (z * both[:, None]).T @ z
-            return found + RIDGE * weights.sum() * np.eye(len(c))
+            return np.asarray(found + RIDGE * weights.sum() * np.eye(len(c)))
 
         found = maximise(
             slope_of_shares, bend_of_shares, own.ravel(), np.ones(own.size), concave=True, max_iter=3
@@ -260,8 +266,7 @@ class LatentClassLogit(PanelModel):
         total = logsumexp(joint, axis=1)
         beliefs = np.exp(joint - total[:, None])
         slopes = [
-            beliefs[:, [k]]
-            * np.add.reduceat(x[rows] - packed.sum(np.exp(log_p[:, [k]]) * x), heads, axis=0)
+            beliefs[:, [k]] * np.add.reduceat(x[rows] - packed.sum(np.exp(log_p[:, [k]]) * x), heads, axis=0)
             for k in range(self.classes)
         ]
         shares = [(beliefs - np.exp(prior))[:, [k]] * packed.about for k in range(1, self.classes)]
@@ -290,7 +295,7 @@ class LatentClassLogit(PanelModel):
 
     def _beliefs(self, packed: Any, chosen: Index) -> Floats:
         joint = self._joint(self.theta_, packed, packed.rows_of(chosen))
-        return np.exp(joint - logsumexp(joint, axis=1)[:, None])
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1)[:, None]))
 
     def _individual(self) -> Floats:
         return np.asarray(self.beliefs_ @ self.class_coefficients_)
@@ -328,4 +333,3 @@ class LatentClassLogit(PanelModel):
     def _notes(self) -> list[str]:
         shares = ", ".join(f"{k + 1}: {share:.3f}" for k, share in enumerate(self.class_shares_))
         return [f"Mean shares of classes {shares}. Membership is relative to class 1."]
-

@@ -13,12 +13,14 @@ from entourage.errors import check_number
 
 __all__ = ["LinearContextLogit"]
 
+SAME = 1e-12  # of the largest value: means that differ by less are the same
+
 
 @dataclass(frozen=True, eq=False)
 class _InContext(Packed):
-    """Objects less the mean of their set, and that mean less the mean of all, (n, d)."""
+    """Objects less the mean of their set, and that mean less the mean of all."""
 
-    mean: Floats
+    mean: Floats  # of the features whose mean varies, (n, k)
 
     def part(self, start: int, stop: int) -> "_InContext":
         some = super().part(start, stop)
@@ -45,8 +47,9 @@ class LinearContextLogit(ChoiceModel):
 
     Attributes
     ----------
-    interactions_ : A, (d, d)
-    centre_ : the mean of the objects learnt from
+    interactions_ : A, (d, d); its rows are 0 for features whose mean is the same in all sets
+    centre_ : the mean of the means of sets learnt from
+    varies_ : which features have a mean that differs between sets, (d,)
 
     Examples
     --------
@@ -77,32 +80,38 @@ class LinearContextLogit(ChoiceModel):
     def interactions_(self) -> Floats:
         """Return A."""
         self._check_fitted()
-        return self.coef_[self.n_columns :].reshape(self.n_columns, self.n_columns)
+        found = np.zeros((self.n_columns, self.n_columns))
+        found[self.varies_] = self.coef_[self.n_columns :].reshape(-1, self.n_columns)
+        return found
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
         check_number("l2", self.l2, least=0)
 
     def _prepare(self, sets: Sets) -> None:
-        self.centre_ = np.asarray(sets.objects.astype(np.float64).mean(0))
+        whole = Packed.of(sets)
+        means = whole.sum(whole.features) / whole.sizes[:, None]
+        self.centre_ = np.asarray(means.mean(0))
+        largest = np.abs(whole.features).max(0)
+        self.varies_ = np.abs(means - self.centre_).max(0) > SAME * largest
 
     def _design(self, sets: Sets) -> _InContext:
-        within = Packed.centred(sets)
         whole = Packed.of(sets)
-        mean = whole.sum(whole.features - self.centre_) / whole.sizes[:, None]
-        return _InContext(within.features, sets.offsets, mean)
+        away = whole.features[:, self.varies_] - self.centre_[self.varies_]
+        mean = whole.sum(away) / whole.sizes[:, None]
+        return _InContext(Packed.centred(sets).features, sets.offsets, mean)
 
     def _start(self, packed: Packed) -> Floats:
         d = packed.features.shape[1]
-        return np.zeros(d + d * d)
+        return np.zeros(d + int(self.varies_.sum()) * d)
 
     def _steps(self, packed: Any) -> Floats:
         own = 1 / packed.spread(packed.features)
-        mean = np.sqrt((packed.mean**2).mean(0))
-        return np.append(own, np.outer(1 / np.where(mean > 0, mean, 1.0), own))
+        return np.append(own, np.outer(1 / np.sqrt((packed.mean**2).mean(0)), own))
 
     def _names(self, features: Sequence[str]) -> list[str]:
-        return [*features, *(f"mean {a} x own {b}" for a in features for b in features)]
+        means = [name for name, varies in zip(features, self.varies_, strict=True) if varies]
+        return [*features, *(f"mean {a} x own {b}" for a in means for b in features)]
 
     def _slopes(self, packed: Any) -> Floats:
         x, mean = packed.features, packed.mean[packed.owner]
@@ -110,7 +119,7 @@ class LinearContextLogit(ChoiceModel):
 
     def _utilities(self, theta: Floats, packed: Any) -> Floats:
         d = packed.features.shape[1]
-        of_sets = theta[:d] + packed.mean @ theta[d:].reshape(d, d)  # (n, d)
+        of_sets = theta[:d] + packed.mean @ theta[d:].reshape(-1, d)  # (n, d)
         return np.asarray((packed.features * of_sets[packed.owner]).sum(1))
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
@@ -122,5 +131,7 @@ class LinearContextLogit(ChoiceModel):
     def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
         d = self.n_columns
         slopes = np.eye(len(theta))
-        slopes[:d, d:] = -np.kron(self.centre_, np.eye(d))  # b is of a set with mean 0, theta of one in the middle
+        slopes[:d, d:] = -np.kron(
+            self.centre_[self.varies_], np.eye(d)
+        )  # b is of a set with mean 0, theta of one in the middle
         return slopes @ theta, slopes

@@ -88,8 +88,12 @@ class MultinomialLogit(ChoiceModel):
         p = self.task.probabilities(sets, self._checked_scores(sets))
         check_number("feature", feature, least=0, below=self.n_features_in_, whole=True)
         if feature in self.dropped_:
-            raise ParameterError(f"Feature {feature} is the base level of a category, which has no coefficient.")
-        felt = self.coef_[feature - (self.dropped_ < feature).sum()] * sets.objects[:, feature].astype(np.float64)
+            raise ParameterError(
+                f"Feature {feature} is the base level of a category, which has no coefficient."
+            )
+        felt = self.coef_[feature - (self.dropped_ < feature).sum()] * sets.objects[:, feature].astype(
+            np.float64
+        )
         found: list[Any] = [
             np.diag(f) - np.broadcast_to(f * q, (len(q), len(q)))
             for f, q in zip(sets.unpack(felt), sets.unpack(p), strict=True)

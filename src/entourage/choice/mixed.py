@@ -38,8 +38,8 @@ class MixedLogit(PanelModel):
 
     :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with random coefficients for some features and fixed ones
     for the others. ``groups`` of ``fit`` identifies the decision maker, one label a set: all choices of a person share
-    one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and Train 1998). By default every set
-    has a decision maker of its own. The expectation is a mean over Halton draws, different ones for each person, in the
+    one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and Train 1998). By default every
+    set has a decision maker of its own. The expectation is a mean over Halton draws, different ones for each person, in the
     order of their labels, and the simulated likelihood is maximised.
 
     Predictions, and `log_likelihood`, are for single choices of new people. They use the same draws for every set, so
@@ -49,8 +49,9 @@ class MixedLogit(PanelModel):
 
     Parameters
     ----------
-    random : list of columns, or dict of columns to distributions
-        The columns whose coefficients are random, places or names of a table's, normal by default. A distribution is
+    random : list of columns, dict of columns to distributions, or "all"
+        The columns whose coefficients are random, places or names of a table's, normal by default; "all": every one,
+        normal. A distribution is
 
         - "normal", with a mean and a standard deviation;
         - "lognormal", positive, or "-lognormal", negative (a price): mean and standard deviation are of the logarithm
@@ -97,7 +98,7 @@ class MixedLogit(PanelModel):
 
     def __init__(
         self,
-        random: Sequence[int | str] | Mapping[int | str, Any] = (0,),
+        random: str | Sequence[int | str] | Mapping[int | str, Any] = (0,),
         *,
         correlated: bool | Sequence[int | str] = False,
         draws: int = 500,
@@ -118,7 +119,7 @@ class MixedLogit(PanelModel):
     def means_(self) -> Floats:
         """Return the means of the random coefficients."""
         self._check_fitted()
-        return self._full(self.theta_)[self.columns_]
+        return np.asarray(self._full(self.theta_)[self.columns_])
 
     @property
     def standard_deviations_(self) -> Floats:
@@ -143,15 +144,14 @@ class MixedLogit(PanelModel):
         """Raise an error where a parameter of the constructor is invalid."""
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
-        laws_of(self.random)
+        if self.random != "all":
+            laws_of(self.random)
         if isinstance(self.correlated, str):
-            raise ParameterError(
-                f"correlated is True, False or a list of columns; got {self.correlated!r}."
-            )
+            raise ParameterError(f"correlated is True, False or a list of columns; got {self.correlated!r}.")
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what a file holds of the model: the JSON content, and the tensors."""
-        if any(law.own is not None for law in self._laws):
+        if any(law.own is not None for law in self.laws):
             raise ModelFileError(
                 "A model file holds no code, and random has a distribution of your own. Pickle the model instead."
             )
@@ -160,16 +160,17 @@ class MixedLogit(PanelModel):
     def arrange(self, names: Sequence[str], width: int) -> None:
         """Find the random columns and what is estimated of them, given the names of columns and how many are given."""
         places = {}
-        for column, law in laws_of(self.random).items():
+        given = laws_of(names if self.random == "all" else self.random)
+        for column, law in given.items():
             place = place_of(column, names, self.dropped_, width, "A column of random")
             if place in places:
                 raise ParameterError(f"random names a column twice: {names[place]}.")
             places[place] = law
         self.columns_ = np.array(sorted(places))
-        self._laws = [places[place] for place in self.columns_]
-        k = range(len(self._laws))
+        self.laws = [places[place] for place in self.columns_]
+        k = range(len(self.laws))
         if self.correlated is True:
-            together = [i for i in k if self._laws[i].can_correlate]
+            together = [i for i in k if self.laws[i].can_correlate]
         else:
             chosen = {
                 place_of(column, names, self.dropped_, width, "A column of correlated")
@@ -178,15 +179,15 @@ class MixedLogit(PanelModel):
             odd = [i for i in chosen if i not in places or not places[i].can_correlate]
             if odd:
                 raise ParameterError(
-                    f"correlated names {names[odd[0]]}, whose coefficient is not normal or lognormal with parameters to "
-                    "estimate. Name it in random as such."
+                    f"correlated names {names[odd[0]]}, whose coefficient is not normal or lognormal with parameters "
+                    "to estimate. Name it in random as such."
                 )
             together = [i for i in k if self.columns_[i] in chosen]
         if self.correlated and len(together) < 2:
             raise ParameterError("correlated needs two random coefficients, normal or lognormal; give more.")
         self._pairs = [(a, b) for a in together for b in together if b < a] if self.correlated else []
-        free = np.ones(len(names) + len(self._laws) + len(self._pairs), dtype=bool)
-        for i, law in enumerate(self._laws):
+        free = np.ones(len(names) + len(self.laws) + len(self._pairs), dtype=bool)
+        for i, law in enumerate(self.laws):
             if law.fixed is not None:
                 free[[self.columns_[i], len(names) + i]] = False
         self._free = free
@@ -199,8 +200,8 @@ class MixedLogit(PanelModel):
         return self._learn_from(sets, np.arange(len(sets)))
 
     def _learn_from(self, sets: Sets, people: Index) -> _Drawn:
-        rows, *how = Panel.arrange(sets, people)
-        return _Drawn(Packed.centred(sets).features[rows], *how, self._halton)
+        rows, offsets, order, shift, heads = Panel.arrange(sets, people)
+        return _Drawn(Packed.centred(sets).features[rows], offsets, order, shift, heads, self._halton)
 
     # --- parameters: means, spreads, then the Cholesky factor below its diagonal ------------------
 
@@ -208,15 +209,15 @@ class MixedLogit(PanelModel):
         """Return all parameters, those that are fixed included."""
         full = np.zeros(len(self._free))
         full[self._free] = theta
-        d = len(full) - len(self._laws) - len(self._pairs)
-        for i, law in enumerate(self._laws):
+        d = len(full) - len(self.laws) - len(self._pairs)
+        for i, law in enumerate(self.laws):
             if law.fixed is not None:
                 full[self.columns_[i]], full[d + i] = law.fixed
         return full
 
     def _factor(self, full: Floats) -> Floats:
         """Return the Cholesky factor, (k, k)."""
-        k = len(self._laws)
+        k = len(self.laws)
         spreads = full[len(full) - k - len(self._pairs) :]
         factor = np.diag(spreads[:k])
         for (a, b), value in zip(self._pairs, spreads[k:], strict=True):
@@ -226,7 +227,7 @@ class MixedLogit(PanelModel):
     def _start(self, packed: Packed) -> Floats:
         spread = packed.spread(packed.features)[self.columns_]
         means, sds = self.start_.copy(), 0.5 / spread
-        for i, law in enumerate(self._laws):
+        for i, law in enumerate(self.laws):
             if law.sign:
                 column = self.columns_[i]
                 means[column], sds[i] = np.log(max(law.sign * means[column], 0.1 / spread[i])), 0.5
@@ -234,7 +235,7 @@ class MixedLogit(PanelModel):
 
     def _steps(self, packed: Packed) -> Floats:
         means = 1 / packed.spread(packed.features)
-        logs = np.array([law.sign != 0 for law in self._laws])
+        logs = np.array([law.sign != 0 for law in self.laws])
         means[self.columns_] = np.where(logs, 1.0, means[self.columns_])
         sds = means[self.columns_]
         below = np.array([sds[a] for a, _ in self._pairs])
@@ -243,15 +244,15 @@ class MixedLogit(PanelModel):
     def _names(self, features: Sequence[str]) -> list[str]:
         own = [features[i] for i in self.columns_]
         means = list(features)
-        for i, law in enumerate(self._laws):
+        for i, law in enumerate(self.laws):
             means[self.columns_[i]] = law.words[0] + own[i]
-        sds = [law.words[1] + name for law, name in zip(self._laws, own, strict=True)]
+        sds = [law.words[1] + name for law, name in zip(self.laws, own, strict=True)]
         pairs = [f"correlation of {own[b]} and {own[a]}" for a, b in self._pairs]
         return [name for name, free in zip([*means, *sds, *pairs], self._free, strict=True) if free]
 
     def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
         full = self._full(theta)
-        k, below = len(self._laws), len(self._pairs)
+        k, below = len(self.laws), len(self._pairs)
         d = len(full) - k - below
         factor = self._factor(full)
         sds = np.linalg.norm(factor, axis=1)
@@ -278,7 +279,7 @@ class MixedLogit(PanelModel):
         columns = [self._feature_names()[i] for i in self.columns_]
         return [
             f"The coefficient of {name} is {law.kind} with {law.fixed[0]:g} and {law.fixed[1]:g}, not estimated."
-            for name, law in zip(columns, self._laws, strict=True)
+            for name, law in zip(columns, self.laws, strict=True)
             if law.fixed is not None
         ]
 
@@ -291,14 +292,14 @@ class MixedLogit(PanelModel):
         if not self.scramble:
             halton.fast_forward(50)
         uniform = halton.random(n_people * self.draws)
-        found = [law.draws(uniform[:, i]) for i, law in enumerate(self._laws)]
+        found = [law.draws(uniform[:, i]) for i, law in enumerate(self.laws)]
         return np.stack(found, axis=1).reshape(n_people, self.draws, k)
 
     def _coefficients(self, full: Floats, draws: Floats) -> Floats:
         """Return the random coefficients of each draw, (g, r, k)."""
         factor = self._factor(full)
         drawn = full[self.columns_] + (draws @ factor.T if self._pairs else draws * np.diag(factor))
-        for i, law in enumerate(self._laws):
+        for i, law in enumerate(self.laws):
             if law.sign:
                 drawn[..., i] = law.coefficients(drawn[..., i])
         return np.asarray(drawn)
@@ -349,17 +350,17 @@ class MixedLogit(PanelModel):
         x = packed.features
         mixed = np.einsum("nr,nr->n", p, belief[person])
         slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
-        spreads = np.empty((len(heads), len(self._laws) + len(self._pairs)))
+        spreads = np.empty((len(heads), len(self.laws) + len(self._pairs)))
         for k, column in enumerate(self.columns_):
             surprise = x[chosen, column][:, None] - packed.sum(p * x[:, [column]])  # (n, r)
             felt = belief * np.add.reduceat(surprise, heads, axis=0)  # (g, r)
-            if self._laws[k].sign:
+            if self.laws[k].sign:
                 felt *= drawn[..., k]
             slopes[:, column] = felt.sum(1)
             spreads[:, k] = (felt * draws[..., k]).sum(1)
             for j, (a, b) in enumerate(self._pairs):
                 if a == k:
-                    spreads[:, len(self._laws) + j] = (felt * draws[..., b]).sum(1)
+                    spreads[:, len(self.laws) + j] = (felt * draws[..., b]).sum(1)
         gradient = np.concatenate([slopes, spreads], axis=1)[:, self._free]
         return total - np.log(self.draws), gradient, belief
 
@@ -393,4 +394,4 @@ class MixedLogit(PanelModel):
             p = np.exp(self._log_p(full, part, drawn, own))
             parts.append(np.einsum("nr,nr->n", p, beliefs[own]))
         with np.errstate(divide="ignore"):
-            return np.maximum(np.log(np.concatenate(parts)), -700.0)
+            return np.asarray(np.maximum(np.log(np.concatenate(parts)), -700.0))

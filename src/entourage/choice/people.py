@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.likelihood import Floats, Index, Packed
-from entourage.data.grouping import group_labels, groups_of
+from entourage.data.grouping import labels_of_sets
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError
 from entourage.estimators.inputs import Given, encoder_of, given_sets
@@ -170,8 +170,7 @@ class PanelModel(ChoiceModel):
                     f"people={people!r} names a column, but X is no table. Pass one label a set."
                 )
             packed = encoder_of(self)(X, with_target=False)
-            labels = group_labels(X, people)
-            own = [labels[code] for code in groups_of(X, packed, people)]
+            own = labels_of_sets(X, packed, people)
         else:
             own = np.asarray(people).tolist()
             if np.asarray(people).shape != (len(given.sets),):
