@@ -26,6 +26,7 @@ from entourage.training.file_checks import Arrays, fits, need, params_of, take
 __all__ = ["remake"]
 
 MOST_CLASSES = 10_000
+MOST_IDS = 100  # columns without a number of their own: those that say which alternative an object is
 MOST_DRAWS = 10_000_000  # each costs memory whenever something is predicted
 FLAGS = ("converged_",)
 COUNTS = ("n_features_in_", "n_sets_", "n_groups_")
@@ -55,7 +56,12 @@ def remake(kind: type[ChoiceModel], content: dict[str, Any], tensors: dict[str, 
     for key in NUMBERS:
         need(isinstance(fitted.get(key), float) or fits(fitted.get(key), float), f"{key} is no number.")
         setattr(model, key, fitted[key])
+    numbers = sum(value.numel() for value in tensors.values())
+    need(model.n_features_in_ <= numbers + MOST_IDS, "it has more features than numbers.")
     situation = take(fitted, "n_situation_features_in_", int, least=0)
+    need(
+        situation <= numbers + MOST_IDS or kind.drops_situation, "it has more of the situation than numbers."
+    )
     knows = kind.drops_situation or kind.uses_situation
     need(situation == 0 or knows, "this choice model knows no situation.")
     model.n_situation_features_in_ = situation

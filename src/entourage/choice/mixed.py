@@ -39,8 +39,8 @@ class MixedLogit(PanelModel):
     :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with random coefficients for some features and fixed ones
     for the others. ``groups`` of ``fit`` identifies the decision maker, one label a set: all choices of a person share
     one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and Train 1998). By default every
-    set has a decision maker of its own. The expectation is a mean over Halton draws, different ones for each person, in the
-    order of their labels, and the simulated likelihood is maximised.
+    set has a decision maker of its own. The expectation is a mean over Halton draws, different ones for each person, in
+    the order of their labels, and the simulated likelihood is maximised.
 
     Predictions, and `log_likelihood`, are for single choices of new people. They use the same draws for every set, so
     that a set's probabilities don't depend on the other sets. With ``people``, predictions are for people whose choices
