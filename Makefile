@@ -18,6 +18,7 @@ long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.verdict
 	$(BIN)/python -m benchmarks.calibration.effects
 	$(BIN)/python -m benchmarks.calibration.probabilities
+	$(BIN)/python -m benchmarks.calibration.logits
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .

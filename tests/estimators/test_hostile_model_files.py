@@ -169,7 +169,8 @@ def test_what_is_saved_comes_back_whole(honest, name, tmp_path):
     np.testing.assert_array_equal(loaded.predict_scores(inputs, **situated), scores)
     loaded.save(tmp_path / "again")
     again, same = files.read(tmp_path / "again", "model")
-    assert all(torch.equal(same[key], value) for key, value in tensors.items() if "step" not in key)
+    for key, value in tensors.items():  # NaN where few data don't identify a parameter
+        assert "step" in key or torch.equal(torch.nan_to_num(same[key], 7.0), torch.nan_to_num(value, 7.0))
     if name != "golden":  # which keeps what versions wrote it
         assert again == content
 
