@@ -139,6 +139,16 @@ def test_names_of_a_table_and_all_columns_can_be_random():
         MixedLogit(["prize"]).fit(frame, **roles)
 
 
+def test_correlation_needs_two_normal_coefficients():
+    X, y, _, _ = panel(5, 20)
+    with pytest.raises(ParameterError, match="correlated needs two random coefficients"):
+        MixedLogit([0], correlated=True).fit(X, y)
+    with pytest.raises(ParameterError, match="x1, whose coefficient is not normal"):
+        MixedLogit({0: "normal", 1: "uniform"}, correlated=[0, 1]).fit(X, y)
+    some = MixedLogit(np.array([0, 1]), correlated=np.array([0, 1]), draws=5)
+    assert some.fit(X, y, groups=np.arange(len(X)) // 6).correlations_.shape == (2, 2)
+
+
 def test_without_a_spread_it_is_a_logit():
     X, y, _, _ = panel(4, 40)
     mixed = MixedLogit({0: ("normal", 0.0, 0.0)}, draws=2).fit(X, y)

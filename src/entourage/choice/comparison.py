@@ -148,10 +148,9 @@ def likelihood_ratio_test(restricted: ChoiceModel, full: ChoiceModel) -> Likelih
     Examples
     --------
     >>> import numpy as np
-    >>> from entourage.choice import LatentClassLogit, MultinomialLogit
+    >>> from entourage.choice import MultinomialLogit, RandomRegret
     >>> X, y = np.random.default_rng(0).normal(size=(90, 3, 1)), np.arange(90) % 3
-    >>> two = LatentClassLogit(2, restarts=1, l2=1.0).fit(X, y)
-    >>> likelihood_ratio_test(MultinomialLogit().fit(X, y), two)
+    >>> likelihood_ratio_test(MultinomialLogit().fit(X, y), RandomRegret().fit(X, y))
     Traceback (most recent call last):
         ...
     entourage.errors.ParameterError: These models can't be tested by their likelihood ratio: ...

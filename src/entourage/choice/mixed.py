@@ -136,6 +136,10 @@ class MixedLogit(PanelModel):
         return np.asarray(np.where(np.eye(len(unit), dtype=bool), 1.0, unit @ unit.T))
 
     @property
+    def _all_random(self) -> bool:
+        return isinstance(self.random, str) and self.random == "all"
+
+    @property
     def n_estimated(self) -> int:
         """How many parameters there are."""
         return int(self._free.sum())
@@ -144,7 +148,7 @@ class MixedLogit(PanelModel):
         """Raise an error where a parameter of the constructor is invalid."""
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
-        if self.random != "all":
+        if not self._all_random:
             laws_of(self.random)
         if isinstance(self.correlated, str):
             raise ParameterError(f"correlated is True, False or a list of columns; got {self.correlated!r}.")
@@ -160,7 +164,7 @@ class MixedLogit(PanelModel):
     def arrange(self, names: Sequence[str], width: int) -> None:
         """Find the random columns and what is estimated of them, given the names of columns and how many are given."""
         places = {}
-        given = laws_of(names if self.random == "all" else self.random)
+        given = laws_of(names if self._all_random else self.random)
         for column, law in given.items():
             place = place_of(column, names, self.dropped_, width, "A column of random")
             if place in places:
@@ -174,7 +178,7 @@ class MixedLogit(PanelModel):
         else:
             chosen = {
                 place_of(column, names, self.dropped_, width, "A column of correlated")
-                for column in self.correlated or ()
+                for column in (() if isinstance(self.correlated, bool) else self.correlated)
             }
             odd = [i for i in chosen if i not in places or not places[i].can_correlate]
             if odd:
@@ -183,9 +187,10 @@ class MixedLogit(PanelModel):
                     "to estimate. Name it in random as such."
                 )
             together = [i for i in k if self.columns_[i] in chosen]
-        if self.correlated and len(together) < 2:
+        asked = self.correlated is True or len(together) > 0
+        if asked and len(together) < 2:
             raise ParameterError("correlated needs two random coefficients, normal or lognormal; give more.")
-        self._pairs = [(a, b) for a in together for b in together if b < a] if self.correlated else []
+        self._pairs = [(a, b) for a in together for b in together if b < a]
         free = np.ones(len(names) + len(self.laws) + len(self._pairs), dtype=bool)
         for i, law in enumerate(self.laws):
             if law.fixed is not None:
