@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from choice.logit_cases import check_gradient
+from logit_cases import check_gradient
 
 from entourage import load
 from entourage.choice import CrossNestedLogit, NestedLogit

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from choice.logit_cases import check_gradient, chosen_by, ragged
+from logit_cases import check_gradient, chosen_by, ragged
 
 from entourage import load
 from entourage.choice import LinearContextLogit, MultinomialLogit
