@@ -8,6 +8,7 @@ from entourage import load
 from entourage.choice import (
     LatentClassLogit,
     LinearContextLogit,
+    MixedLogit,
     MultinomialLogit,
     NestedLogit,
     base,
@@ -107,3 +108,18 @@ def test_nested_models_are_tested_and_others_are_not(frame):
     other = MultinomialLogit().fit(frame.head(600), **ROLES)
     with pytest.raises(ParameterError, match="they learnt from other choices"):
         compare_logits({"full": full, "other": other})
+
+
+def test_the_coefficient_of_a_feature_is_found_by_its_place(frame):
+    features = ["mode=bus", "mode=car", "mode=rail", "price"]  # what objects have
+    models = [
+        MultinomialLogit(base={"mode": "car"}).fit(frame, **ROLES),
+        MixedLogit({"mode=car": ("normal", 0.0, 1.0)}, draws=5).fit(frame, **ROLES),
+        NestedLogit([["car", "bus"]], alternative="mode").fit(frame, **ROLES),
+    ]
+    for model in models:
+        for column, name in enumerate(features):
+            place = model.linear_place(column)
+            assert (place is None) == (name not in model.parameter_names_)
+            assert place is None or model.parameter_names_[place] == name
+    assert LinearContextLogit().fit(frame, **ROLES).linear_place(3) is None

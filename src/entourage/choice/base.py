@@ -128,6 +128,18 @@ class ChoiceModel(OneChoicePredictor):
             )
         return table(self, self._names(self._feature_names(feature_names)), self._notes())
 
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the one coefficient of a feature, by the place of the feature among all.
+
+        None where there is none: of base levels (whose coefficient is 0), of random or regretted features, and in
+        models whose coefficients differ between classes or depend on the set.
+        """
+        return None
+
+    def _place_seen(self, column: int) -> int | None:
+        """Return the place of a feature among those that the model sees; None for a base level."""
+        return None if column in self.dropped_ else column - int((self.dropped_ < column).sum())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()

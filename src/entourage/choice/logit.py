@@ -100,6 +100,10 @@ class MultinomialLogit(ChoiceModel):
         ]
         return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
 
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level."""
+        return None if self.alternatives is not None else self._place_seen(column)
+
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
         if self.alternatives is not None:

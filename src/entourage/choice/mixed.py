@@ -144,6 +144,11 @@ class MixedLogit(PanelModel):
         """How many parameters there are."""
         return int(self._free.sum())
 
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level or a random one."""
+        place = self._place_seen(column)
+        return None if place is None or place in self.columns_ else int(self._free[:place].sum())
+
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
         check_number("draws", self.draws, least=1, whole=True)

@@ -91,6 +91,14 @@ class NestedLogit(ChoiceModel):
         self.relative = relative
         self.base = base
 
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level or the id."""
+        place = self._place_seen(column)
+        if place is None or place in self._id_columns:
+            return None
+        before = len(self.alternatives_) - 1 if self.intercepts else 0
+        return before + place - sum(own < place for own in self._id_columns)
+
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
         if not isinstance(self.alternative, str):
