@@ -79,6 +79,8 @@ def test_people_who_are_known_are_predicted_by_command(capsys, trips, tmp_path):
         (["--model", "multinomial_logit", "--param", "drwas=3"], "is not known"),
         (["--model", "multinomial_logit", "--base", "mode"], "--base needs a name, an equals sign"),
         (["--model", "multinomial_logit", "--steps", "5"], "are about nets"),
+        (["--model", "multinomial_logit", "--monotone", "price:-1"], "are about nets"),
+        (["--model", "multinomial_logit", "--fine-tune"], "belongs to --model pretrained"),
         (["--model", "multinomial_lgit"], "did you mean 'multinomial_logit'"),
     ],
 )
