@@ -20,6 +20,7 @@ long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.probabilities
 	$(BIN)/python -m benchmarks.calibration.decisions
 	$(BIN)/python -m benchmarks.calibration.trade_offs
+	$(BIN)/python -m benchmarks.calibration.logits
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .

@@ -45,8 +45,8 @@ def small_pretrained():
     from prior_fitted_cases import ridge_like_net
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("weights", "reading", "reading_file"):
+        for module in ("reading_file", "reading", "weights"):  # weights last: others import from it
             patch.setattr(f"entourage.pretrained.{module}.pretrained_net", ridge_like_net)
-        for module in ("pretrained.weights", "selection.candidates"):
+        for module in ("selection.candidates", "pretrained.weights"):
             patch.setattr(f"entourage.{module}.available", lambda: True)
         yield

@@ -506,7 +506,7 @@ def test_a_person_is_as_likely_as_the_mean_product_worked_draw_by_draw():
     sets = model.task.sets_of(X, y)
     model._prepare(sets)
     theta = np.array([0.5, -0.8, -0.2, 1.2, 0.4])
-    normals = model._normals(6)  # one person after the other
+    normals = model._halton(6)  # one person after the other
     expected = []
     for i in range(6):
         products = []

@@ -11,9 +11,9 @@ from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SubsetChooser
 from entourage.choice import ContextualLogit, MultinomialLogit, NestedLogit
 from entourage.decisions import best_assortment, fractional, search
 from entourage.decisions.assortment import seconds_to_enumerate
+from entourage.decisions.assortment_problem import make_problem
 from entourage.decisions.candidates import candidates_of
 from entourage.decisions.market import Market
-from entourage.decisions.offer import make_offer
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 
 RNG = np.random.default_rng(0)
@@ -375,7 +375,7 @@ def test_an_interruption_keeps_the_best_so_far_where_that_is_asked_for(contextua
 def test_the_time_of_an_enumeration_is_estimated(contextual, capsys):
     x, value = RNG.normal(size=(7, 2)), RNG.uniform(0, 5, 7)
     market = Market(contextual)
-    offer = make_offer(
+    offer = make_problem(
         market,
         candidates_of(contextual, x),
         value=value[None],

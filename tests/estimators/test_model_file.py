@@ -120,7 +120,7 @@ def test_estimates_have_names_in_the_file(tmp_path):
     model = MultinomialLogit(l2=0.5).fit(np.tile([[[1.0], [0.0]]], (4, 1, 1)), [0, 0, 0, 1])
     model.save(tmp_path / "m.entourage")
     content, tensors = tensor_file.read(tmp_path / "m.entourage", "model")
-    assert content["params"] == {"alternatives": None, "l2": 0.5, "relative": False}
+    assert content["params"] == {"alternatives": None, "l2": 0.5, "relative": False, "base": None}
     assert content["fitted"]["parameter_names_"] == ["x0"]
     assert tensors["coef_"].tolist() == model.coef_.tolist()
     assert set(content["versions"]) == {"entourage", "torch", "numpy", "python"}

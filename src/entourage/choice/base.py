@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp, sum_by
+from entourage.choice.columns import base_columns
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
 from entourage.choice.optimise import inverse, maximise, slopes_by_differences
 from entourage.choice.summary import table
 from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.grouping import group_labels
 from entourage.data.relative import LINEAR_STANDINGS
 from entourage.data.resampling import labels_of
 from entourage.data.sets import AnySets, Sets
@@ -24,6 +26,8 @@ from entourage.estimators.inputs import given_sets
 from entourage.estimators.model_file import attributes_of, save_described
 
 __all__ = ["ChoiceModel"]
+
+MOST_ROWS = 200_000  # objects whose slopes are computed at once
 
 
 class ChoiceModel(OneChoicePredictor):
@@ -46,12 +50,15 @@ class ChoiceModel(OneChoicePredictor):
     n_parameters_ : how many parameters are identified; with a penalty, the effective number
     aic_, bic_ : information criteria, smaller is better; that of a panel counts people, others count sets
     n_sets_, n_groups_ : how many sets were seen, and how many groups of them; without ``groups``, as many
+    dropped_ : the columns of base levels: those of a table's categories whose coefficient is 0
     open_ : which parameters are not identified, by directions in which the likelihood is flat
     converged_ : whether the maximum of the likelihood was found
     """
 
     _max_iter = 500
     standings = LINEAR_STANDINGS
+    dropped_: Index = np.zeros(0, dtype=np.int64)
+    uses_situation = False  # whether features of the situation play a part
     drops_situation = False  # whether features of the situation are left out rather than refused
 
     def fit(
@@ -72,38 +79,45 @@ class ChoiceModel(OneChoicePredictor):
         of columns; see :meth:`entourage.Ranker.fit`.
         """
         self.check_parameters()
+        named = groups
         sets, given, groups = self._check_training_data(X, y, situation, sample_weight, groups, table)
         of_sets = np.ones(len(sets)) if given is None else given
         given_sets = sets
+        self._choose_base(sets)
         sets = self._learn_relative(self._objects_alone(sets))
+        if groups is not None and isinstance(named, str):
+            groups = np.array(group_labels(X, named))[np.asarray(groups)]
         people = _people(groups, len(sets))
         weights = _weights_of_people(of_sets, people) if self._panel else of_sets
         self._prepare(sets)
         packed = self._learn_from(sets, people)
         chosen = np.flatnonzero(sets.targets == 0)
         steps, penalty = self._steps(packed), self._penalty(packed)
+        parts = _parts(packed, chosen, weights)
 
         def slope(theta: Floats) -> tuple[float, Floats]:
-            values, slopes = self._contributions(theta, packed, chosen)
-            return (
-                float(weights @ values - 0.5 * penalty @ theta**2),
-                weights @ slopes - penalty * theta,
-            )
+            value, gradient = -0.5 * float(penalty @ theta**2), -penalty * theta
+            for part, own, weight in parts:
+                values, slopes = self._contributions(theta, part, own)
+                value, gradient = value + float(weight @ values), gradient + weight @ slopes
+            return value, gradient
 
         def bend(theta: Floats) -> Floats:
-            return self._information(theta, packed, chosen, weights) + np.diag(penalty)
+            found = np.diag(penalty)
+            for part, own, weight in parts:
+                found = found + self._information(theta, part, own, weight)
+            return found
 
-        peak = maximise(
-            slope, bend, self._start(packed), steps, concave=self._concave, max_iter=self._max_iter
-        )
-        self.theta_, self.converged_ = peak.theta, peak.converged
+        begin = self._begin(packed, chosen, weights)
+        peak = maximise(slope, bend, begin, steps, concave=self._concave, max_iter=self._max_iter)
+        self.theta_, self.converged_ = self._in_order(peak.theta, packed), peak.converged
+        information = peak.information if np.array_equal(self.theta_, peak.theta) else bend(self.theta_)
         self._learnt_from(given_sets)
-        values, slopes = self._contributions(self.theta_, packed, chosen)
-        self.log_likelihood_ = float(weights @ values)
         self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
         self.n_sets_, self.n_groups_ = len(sets), int(people.max()) + 1
-        scores = slopes * weights[:, None]
-        self._set_results(peak.information, penalty, scores if self._panel else sum_by(people, scores), steps)
+        meat = self._meat(parts, people)
+        self._set_results(information, penalty, meat, steps)
+        self._know_people(groups, packed, chosen)
         self._warn()
         return self
 
@@ -122,14 +136,23 @@ class ChoiceModel(OneChoicePredictor):
         Only for models in which the utility of an object is the same in every set (``has_logsum``).
         """
         self._check_fitted()
-        if not self.has_logsum or self.relative_ is not None:
-            raise ParameterError(
-                "The logsum needs utilities that are the same in every set; those of this model depend on the other "
-                "objects of the set. Fit MultinomialLogit, NestedLogit or MixedLogit without relative."
-            )
+        problem = self.logsum_problem
+        if problem is not None:
+            raise ParameterError(f"There is no logsum. {problem}")
         sets = given_sets(self, X).sets
         self._check_features(sets)
-        return self._logsum(self.theta_, sets)
+        return self._logsum(self.theta_, self._seen(sets))
+
+    @property
+    def logsum_problem(self) -> str | None:
+        """Why the logsums of sets can't be compared, with what to do; None where they can."""
+        if self.has_logsum and self.relative_ is None:
+            return None
+        return (
+            "The logsum needs utilities that are the same in every set; those of this model depend on the other "
+            "objects of the set. Fit MultinomialLogit, NestedLogit, CrossNestedLogit, MixedLogit or LatentClassLogit "
+            "without relative."
+        )
 
     def drawn(self, count: int, random_state: int = 0) -> list[Self]:
         """Return models whose parameters are drawn from the asymptotic normal distribution of the estimates.
@@ -170,6 +193,18 @@ class ChoiceModel(OneChoicePredictor):
             found.append(one)
         return found
 
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the one coefficient of a feature, by the place of the feature among all.
+
+        None where there is none: of base levels (whose coefficient is 0), of random or regretted features, and in
+        models whose coefficients differ between classes or depend on the set.
+        """
+        return None
+
+    def _place_seen(self, column: int) -> int | None:
+        """Return the place of a feature among those that the model sees; None for a base level."""
+        return None if column in self.dropped_ else column - int((self.dropped_ < column).sum())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`entourage.load` reads."""
         self._check_fitted()
@@ -206,6 +241,24 @@ class ChoiceModel(OneChoicePredictor):
             "Multiply them with features of the objects (one-hot alternatives, say) and pass those."
         )
 
+    def _choose_base(self, sets: Sets) -> None:
+        """Find the levels of categories that are left out; a penalty identifies them all."""
+        self.__dict__.pop("dropped_", None)  # of an earlier fit
+        coded = [] if sets.encoder is None else [c.name for c in sets.encoder.columns if c.kind == "code"]
+        if coded:
+            raise DataError(
+                f"Column {coded[0]!r} was encoded as codes of its levels, for nets; a logit would take them for "
+                "numbers. Give the table to fit itself, or encode it without codes."
+            )
+        default = getattr(self, "l2", 0.0) == 0
+        dropped = base_columns(getattr(self, "base", None), sets, default, self._without_base())
+        if len(dropped):
+            self.dropped_ = dropped
+
+    def _without_base(self) -> tuple[str, ...]:
+        """Return the categories that are no features."""
+        return ()
+
     def _prepare(self, sets: Sets) -> None:
         """Note what must be known of the data that are learnt from."""
 
@@ -220,6 +273,17 @@ class ChoiceModel(OneChoicePredictor):
     @abstractmethod
     def _start(self, packed: Packed) -> Floats:
         """Return where to begin, (p,)."""
+
+    def _begin(self, packed: Packed, chosen: Index, weights: Floats) -> Floats:
+        """Return where to begin, (p,), given what was chosen."""
+        return self._start(packed)
+
+    def _in_order(self, theta: Floats, packed: Packed) -> Floats:
+        """Return the same maximum, written in the one way that is reported."""
+        return theta
+
+    def _know_people(self, groups: Any, packed: Packed, chosen: Index) -> None:
+        """Note what is known of each decision maker, where ``groups`` named them."""
 
     @abstractmethod
     def _steps(self, packed: Packed) -> Floats:
@@ -263,23 +327,64 @@ class ChoiceModel(OneChoicePredictor):
 
     # --- the same for all -------------------------------------------------------------------------
 
+    def _seen(self, sets: Sets) -> Sets:
+        seen = super()._seen(sets)
+        if len(self.dropped_) == 0:
+            return seen
+        return seen.with_features(np.delete(seen.objects, self.dropped_, axis=1), seen.situation)
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers of an object the model sees."""
+        return super().n_columns - len(self.dropped_)
+
+    def _meat(self, parts: Sequence[tuple[Packed, Index, Floats]], people: Index) -> Floats:
+        """Set the log-likelihood; return the sum of the outer products of the gradients of groups, (p, p)."""
+        self.log_likelihood_ = 0.0
+        found, begin = np.zeros((len(self.theta_), len(self.theta_))), 0
+        of_groups = np.zeros((self.n_groups_ if self.clustered else 0, len(self.theta_)))
+        for part, chosen, weight in parts:
+            values, slopes = self._contributions(self.theta_, part, chosen)
+            self.log_likelihood_ += float(weight @ values)
+            scores = slopes * weight[:, None]
+            if self.clustered:
+                np.add.at(of_groups, people[begin : begin + len(values)], scores)
+            else:
+                found += scores.T @ scores
+            begin += len(values)
+        return of_groups.T @ of_groups if self.clustered else found
+
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
         return self._utilities(self.theta_, self._design(self._seen(sets)))
 
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns that the model sees: without base levels, with standings."""
+        self._check_fitted()
+        return self._feature_names()
+
+    def _names_of(self, sets: Sets) -> list[str]:
+        """Return the names of the columns that are seen of sets, before the model is fitted."""
+        if sets.encoder is None:
+            return [f"x{i}" for i in range(sets.n_features)]
+        return self._seen_names(sets.encoder.feature_names)
+
     def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
         if given is not None:
-            names = list(given)
-        elif self.table_ is not None:
-            names = TableEncoder.from_json(self.table_).feature_names
-        else:
-            names = [f"x{i}" for i in range(self.n_features_in_)]
-        return names if self.relative_ is None else names + self.relative_.names(names)
+            return self._seen_names(list(given))
+        if self.table_ is not None:
+            return self._seen_names(TableEncoder.from_json(self.table_).feature_names)
+        return self._seen_names([f"x{i}" for i in range(self.n_features_in_)])
 
-    def _set_results(self, information: Floats, penalty: Floats, scores: Floats, steps: Floats) -> None:
+    def _seen_names(self, names: list[str]) -> list[str]:
+        names = names if self.relative_ is None else names + self.relative_.names(names)
+        return [name for i, name in enumerate(names) if i not in self.dropped_]
+
+    def _set_results(self, information: Floats, penalty: Floats, meat: Floats, steps: Floats) -> None:
         """Set estimates, standard errors and criteria; see the class."""
         free, flat = inverse(information, steps, self.n_sets_)
         factor = self.n_groups_ / (self.n_groups_ - 1) if self.clustered else 1.0
-        sandwich = factor * free @ (scores.T @ scores) @ free
+        sandwich = factor * free @ meat @ free
         self.coef_, slopes = self._reported(self.theta_)
         scaled = slopes * steps
         size = np.linalg.norm(scaled, axis=1)
@@ -334,6 +439,20 @@ class ChoiceModel(OneChoicePredictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _parts(packed: Packed, chosen: Index, weights: Floats) -> list[tuple[Packed, Index, Floats]]:
+    """Cut many sets into parts, so that what is computed of each object at once stays small."""
+    if packed.whole or len(packed.features) <= MOST_ROWS:
+        return [(packed, chosen, weights)]
+    found, start = [], 0
+    while start < len(packed.sizes):
+        reach = np.searchsorted(packed.offsets, packed.offsets[start] + MOST_ROWS, side="right") - 1
+        stop = min(max(int(reach), start + 1), len(packed.sizes))
+        own = chosen[start:stop] - packed.offsets[start]
+        found.append((packed.part(start, stop), own, weights[start:stop]))
+        start = stop
+    return found
 
 
 def _people(groups: ArrayLike | None, n_sets: int) -> Index:

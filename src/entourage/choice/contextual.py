@@ -1,6 +1,6 @@
 """Contextual logit: a linear utility with pairwise context effects of the other objects of the set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class ContextualLogit(ChoiceModel):
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
+    base : dict of str to str, optional
+        The base level of categories of a table, see `MultinomialLogit`.
     random_state : int
         Where low-rank factors start.
 
@@ -62,12 +64,14 @@ class ContextualLogit(ChoiceModel):
         alternatives: int | None = None,
         l2: float = 0.0,
         relative: bool | str | Sequence[str | int] = False,
+        base: Mapping[str, str] | None = None,
         random_state: int = 0,
     ) -> None:
         self.rank = rank
         self.alternatives = alternatives
         self.l2 = l2
         self.relative = relative
+        self.base = base
         self.random_state = random_state
 
     @property

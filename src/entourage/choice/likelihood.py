@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ ROUNDING = 1e-14  # of the largest value: what differs by less doesn't differ
 @dataclass(frozen=True, eq=False)
 class Packed:
     """What the utility of each object is made of, (N, p), the objects of a set side by side."""
+
+    whole: ClassVar[bool] = False  # whether it can't be cut into parts
 
     features: Floats
     offsets: Index
@@ -78,6 +80,11 @@ class Packed:
     def sum(self, values: Floats) -> Floats:
         """Sum over the objects of each set: (N, ...) to (n, ...)."""
         return np.asarray(np.add.reduceat(values, self.starts, axis=0))
+
+    def part(self, start: int, stop: int) -> "Packed":
+        """Return some of the sets, from ``start`` to ``stop``."""
+        offsets = self.offsets[start : stop + 1]
+        return Packed(self.features[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def log_softmax(self, utilities: Floats) -> Floats:
         """Return log-probabilities: softmax over each set, (N, ...)."""

@@ -1,6 +1,6 @@
 """Multinomial logit: a linear, context-free utility."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from entourage.data.sets import AnySets, Sets
 from entourage.errors import ParameterError, ShapeError, check_number
 from entourage.estimators.positions import effects_by_position
 
-__all__ = ["MultinomialLogit", "one_hot"]
+__all__ = ["MultinomialLogit", "one_hot", "ridge_start"]
 
 
 class MultinomialLogit(ChoiceModel):
@@ -31,6 +31,10 @@ class MultinomialLogit(ChoiceModel):
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
+    base : dict of str to str, optional
+        The base level of categories of a table, such as ``{"mode": "car"}``: its coefficient is 0, and those of other
+        levels are relative to it. By default the first, which is the most frequent. With a penalty all levels are
+        identified, and only the categories named here have a base.
 
     Attributes
     ----------
@@ -62,10 +66,12 @@ class MultinomialLogit(ChoiceModel):
         *,
         l2: float = 0.0,
         relative: bool | str | Sequence[str | int] = False,
+        base: Mapping[str, str] | None = None,
     ) -> None:
         self.alternatives = alternatives
         self.l2 = l2
         self.relative = relative
+        self.base = base
 
     def elasticities(self, X: AnySets, feature: int) -> Any:
         r"""Return by how many percent probabilities change as a feature grows by one percent, an (m, m) matrix a set.
@@ -83,12 +89,22 @@ class MultinomialLogit(ChoiceModel):
         sets = Sets.of(X)
         p = self.task.probabilities(sets, self._checked_scores(sets))
         check_number("feature", feature, least=0, below=self.n_features_in_, whole=True)
-        felt = self.coef_[feature] * sets.objects[:, feature].astype(np.float64)
+        if feature in self.dropped_:
+            raise ParameterError(
+                f"Feature {feature} is the base level of a category, which has no coefficient."
+            )
+        felt = self.coef_[feature - (self.dropped_ < feature).sum()] * sets.objects[:, feature].astype(
+            np.float64
+        )
         found: list[Any] = [
             np.diag(f) - np.broadcast_to(f * q, (len(q), len(q)))
             for f, q in zip(sets.unpack(felt), sets.unpack(p), strict=True)
         ]
         return found if isinstance(X, (Sets, list, tuple)) else np.stack(found)
+
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level."""
+        return None if self.alternatives is not None else self._place_seen(column)
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
@@ -154,6 +170,13 @@ class MultinomialLogit(ChoiceModel):
 
     def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
         return softmax_information(packed.features @ theta, packed.features, packed, weights)
+
+
+def ridge_start(sets: Sets) -> Floats:
+    """Return the coefficients of a slightly penalised logit, which are finite whatever the data: where others begin."""
+    plain = sets.with_features(sets.objects, None).with_position(None)
+    plain.encoder = None
+    return np.asarray(MultinomialLogit(l2=1e-6 * len(sets)).fit(plain).coef_)
 
 
 def one_hot(packed: Packed, n_alternatives: int, *, first: int = 0) -> Packed:

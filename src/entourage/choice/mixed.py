@@ -1,58 +1,68 @@
 """Mixed logit: coefficients differ between decision makers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import qmc
 
-from entourage.choice.base import ChoiceModel
+from entourage.choice.columns import place_of
+from entourage.choice.distributions import laws_of
 from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
-from entourage.choice.logit import MultinomialLogit
+from entourage.choice.logit import ridge_start
+from entourage.choice.people import Panel, PanelModel
 from entourage.data.sets import Sets
-from entourage.errors import ParameterError, check_choice, check_number
+from entourage.errors import ModelFileError, ParameterError, check_number
 
 __all__ = ["MixedLogit"]
 
 CHUNK = 1_000_000  # objects times draws at once
-LARGEST = 50.0  # of the logarithm of a lognormal coefficient
 
 
 @dataclass(frozen=True, eq=False)
-class _Panel(Packed):
+class _Drawn(Panel):
     """Objects, the sets of a person side by side, and the draws of each of g people once they are needed."""
 
-    order: Index  # the place of each set in the input, (n,)
-    shift: Index  # how far each set moved, in objects, (n,)
-    heads: Index  # the first set of each person, and the end, (g + 1,)
     halton: Callable[[int], Floats]
 
     @cached_property
-    def normals(self) -> Floats:
-        """Standard normal draws, (g, r, k)."""
+    def draws(self) -> Floats:
+        """Standardised draws, (g, r, k)."""
         return np.asarray(self.halton(len(self.heads) - 1))
 
 
-class MixedLogit(ChoiceModel):
+class MixedLogit(PanelModel):
     r"""A logit whose coefficients differ from person to person (McFadden and Train 2000).
 
-    :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with independent normal or lognormal coefficients for
-    some features and fixed ones for the others. ``groups`` of ``fit`` identifies the decision maker, one label a set:
-    all choices of a person share one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and
-    Train 1998). By default every set has a decision maker of its own. The expectation is a mean over Halton draws,
-    different ones for each person, in the order of their labels, and the simulated likelihood is maximised.
+    :math:`P_i = E_b[e^{b^\top x_i} / \sum_j e^{b^\top x_j}]`, with random coefficients for some features and fixed ones
+    for the others. ``groups`` of ``fit`` identifies the decision maker, one label a set: all choices of a person share
+    one b, and their likelihood is :math:`E_b[\prod_t P_{i_t}(b)]` (a panel; Revelt and Train 1998). By default every
+    set has a decision maker of its own. The expectation is a mean over Halton draws, different ones for each person, in
+    the order of their labels, and the simulated likelihood is maximised.
 
     Predictions, and `log_likelihood`, are for single choices of new people. They use the same draws for every set, so
-    that a set's probabilities don't depend on the other sets.
+    that a set's probabilities don't depend on the other sets. With ``people``, predictions are for people whose choices
+    were learnt from, and ``individual_coefficients_`` has their mean coefficients given these choices (Train 2009,
+    ch. 11).
 
     Parameters
     ----------
-    random : list of int, or dict of int to {"normal", "lognormal"}
-        The columns whose coefficients are random, normal by default. A lognormal coefficient is
-        positive: pass minus the price.
+    random : list of columns, dict of columns to distributions, or "all"
+        The columns whose coefficients are random, places or names of a table's, normal by default; "all": every one,
+        normal. A distribution is
+
+        - "normal", with a mean and a standard deviation;
+        - "lognormal", positive, or "-lognormal", negative (a price): mean and standard deviation are of the logarithm
+          of the coefficient, or of minus it;
+        - "triangular" or "uniform", symmetric, with a mean and a half-width;
+        - one of these with its two parameters, ``("normal", -1.0, 0.5)``, which are then not estimated;
+        - a function of your own, from numbers between 0 and 1 to standardised draws (a quantile function), to which a
+          mean and a spread are estimated. A model file can't hold it.
+    correlated : bool, or list of columns
+        Whether all normal and lognormal coefficients, or those of some columns, are correlated: their Cholesky factor
+        is estimated, standard deviations and correlations are reported.
     draws : int
         For each person.
     scramble : bool
@@ -60,13 +70,18 @@ class MixedLogit(ChoiceModel):
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
+    base : dict of str to str, optional
+        The base level of categories of a table, see `MultinomialLogit`.
     random_state : int
         Scrambles.
 
     Attributes
     ----------
     means_, standard_deviations_ : of the random coefficients, in the order of their columns; lognormal: of their
-        logarithms
+        logarithms; triangular, uniform: the middle and the half-width
+    correlations_ : of the random coefficients (lognormal: of their logarithms), (k, k)
+    people_, beliefs_ : see `PanelModel`; beliefs are about draws
+    columns_ : the places of random coefficients
 
     Examples
     --------
@@ -82,188 +97,282 @@ class MixedLogit(ChoiceModel):
     """
 
     has_logsum = True
-    _panel = True
 
     def __init__(
         self,
-        random: Sequence[int] | Mapping[int, str] = (0,),
+        random: str | Sequence[int | str] | Mapping[int | str, Any] = (0,),
         *,
+        correlated: bool | Sequence[int | str] = False,
         draws: int = 500,
         scramble: bool = True,
         relative: bool | str | Sequence[str | int] = False,
+        base: Mapping[str, str] | None = None,
         random_state: int = 0,
     ) -> None:
         self.random = random
+        self.correlated = correlated
         self.draws = draws
         self.scramble = scramble
         self.relative = relative
+        self.base = base
         self.random_state = random_state
 
     @property
     def means_(self) -> Floats:
         """Return the means of the random coefficients."""
         self._check_fitted()
-        return np.asarray(self.coef_[self.columns_])
+        return np.asarray(self._full(self.theta_)[self.columns_])
 
     @property
     def standard_deviations_(self) -> Floats:
         """Return the standard deviations of the random coefficients."""
         self._check_fitted()
-        return self.coef_[self.n_columns :]
+        return np.asarray(np.linalg.norm(self._factor(self._full(self.theta_)), axis=1))
+
+    @property
+    def correlations_(self) -> Floats:
+        """Return the correlations of the random coefficients."""
+        factor = self._factor(self._full(self.theta_))
+        size = np.linalg.norm(factor, axis=1, keepdims=True)
+        unit = factor / np.where(size > 0, size, 1.0)
+        return np.asarray(np.where(np.eye(len(unit), dtype=bool), 1.0, unit @ unit.T))
+
+    @property
+    def _all_random(self) -> bool:
+        return isinstance(self.random, str) and self.random == "all"
+
+    @property
+    def n_estimated(self) -> int:
+        """How many parameters there are."""
+        return int(self._free.sum())
+
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level or a random one."""
+        place = self._place_seen(column)
+        return None if place is None or place in self.columns_ else int(self._free[:place].sum())
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
         check_number("draws", self.draws, least=1, whole=True)
         check_number("random_state", self.random_state, least=0, whole=True)
-        given: Any = self.random
-        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) == 0:
-            raise ParameterError(
-                f"random is a list of columns, or a dict of columns to distributions; got {self.random!r}. "
-                "Where no coefficient is random, MultinomialLogit."
+        if not self._all_random:
+            laws_of(self.random)
+        if isinstance(self.correlated, str):
+            raise ParameterError(f"correlated is True, False or a list of columns; got {self.correlated!r}.")
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a file holds of the model: the JSON content, and the tensors."""
+        if any(law.own is not None for law in self.laws):
+            raise ModelFileError(
+                "A model file holds no code, and random has a distribution of your own. Pickle the model instead."
             )
+        return super().describe()
+
+    def arrange(self, names: Sequence[str], width: int) -> None:
+        """Find the random columns and what is estimated of them, given the names of columns and how many are given."""
+        places = {}
+        given = laws_of(names if self._all_random else self.random)
+        for column, law in given.items():
+            place = place_of(column, names, self.dropped_, width, "A column of random")
+            if place in places:
+                raise ParameterError(f"random names a column twice: {names[place]}.")
+            places[place] = law
+        self.columns_ = np.array(sorted(places))
+        self.laws = [places[place] for place in self.columns_]
+        k = range(len(self.laws))
+        if self.correlated is True:
+            together = [i for i in k if self.laws[i].can_correlate]
+        else:
+            chosen = {
+                place_of(column, names, self.dropped_, width, "A column of correlated")
+                for column in (() if isinstance(self.correlated, bool) else self.correlated)
+            }
+            odd = [i for i in chosen if i not in places or not places[i].can_correlate]
+            if odd:
+                raise ParameterError(
+                    f"correlated names {names[odd[0]]}, whose coefficient is not normal or lognormal with parameters "
+                    "to estimate. Name it in random as such."
+                )
+            together = [i for i in k if self.columns_[i] in chosen]
+        asked = self.correlated is True or len(together) > 0
+        if asked and len(together) < 2:
+            raise ParameterError("correlated needs two random coefficients, normal or lognormal; give more.")
+        self._pairs = [(a, b) for a in together for b in together if b < a]
+        free = np.ones(len(names) + len(self.laws) + len(self._pairs), dtype=bool)
+        for i, law in enumerate(self.laws):
+            if law.fixed is not None:
+                free[[self.columns_[i], len(names) + i]] = False
+        self._free = free
 
     def _prepare(self, sets: Sets) -> None:
-        kinds = (
-            dict(self.random) if isinstance(self.random, Mapping) else dict.fromkeys(self.random, "normal")
-        )
-        for column, kind in kinds.items():
-            check_number("A column of random", column, least=0, below=sets.n_features, whole=True)
-            check_choice("distribution", kind, ["normal", "lognormal"])
-        self.columns_ = np.array(sorted(kinds))
-        self.lognormal_ = np.array([kinds[column] == "lognormal" for column in self.columns_])
-        logit = MultinomialLogit(l2=1e-6 * len(sets)).fit(sets)
-        self.start_ = logit.coef_
+        self.arrange(self._names_of(sets), sets.n_features + len(self.dropped_))
+        self.start_ = ridge_start(sets)
 
-    def _design(self, sets: Sets) -> _Panel:
+    def _design(self, sets: Sets) -> _Drawn:
         return self._learn_from(sets, np.arange(len(sets)))
 
-    def _learn_from(self, sets: Sets, people: Index) -> _Panel:
-        order = np.argsort(people, kind="stable")
-        offsets = np.append(0, np.cumsum(sets.sizes[order]))
-        shift = offsets[:-1] - sets.offsets[order]
-        rows = np.arange(len(sets.objects)) - np.repeat(shift, sets.sizes[order])
-        heads = np.append(0, np.cumsum(np.bincount(people)))
-        features = Packed.centred(sets).features[rows]
-        return _Panel(features, offsets, order, shift, heads, self._normals)
+    def _learn_from(self, sets: Sets, people: Index) -> _Drawn:
+        rows, offsets, order, shift, heads = Panel.arrange(sets, people)
+        return _Drawn(Packed.centred(sets).features[rows], offsets, order, shift, heads, self._halton)
+
+    # --- parameters: means, spreads, then the Cholesky factor below its diagonal ------------------
+
+    def _full(self, theta: Floats) -> Floats:
+        """Return all parameters, those that are fixed included."""
+        full = np.zeros(len(self._free))
+        full[self._free] = theta
+        d = len(full) - len(self.laws) - len(self._pairs)
+        for i, law in enumerate(self.laws):
+            if law.fixed is not None:
+                full[self.columns_[i]], full[d + i] = law.fixed
+        return full
+
+    def _factor(self, full: Floats) -> Floats:
+        """Return the Cholesky factor, (k, k)."""
+        k = len(self.laws)
+        spreads = full[len(full) - k - len(self._pairs) :]
+        factor = np.diag(spreads[:k])
+        for (a, b), value in zip(self._pairs, spreads[k:], strict=True):
+            factor[a, b] = value
+        return factor
 
     def _start(self, packed: Packed) -> Floats:
         spread = packed.spread(packed.features)[self.columns_]
-        means = self.start_.copy()
-        own = means[self.columns_]
-        means[self.columns_] = np.where(self.lognormal_, np.log(np.maximum(own, 0.1 / spread)), own)
-        return np.append(means, np.where(self.lognormal_, 0.5, 0.5 / spread))
+        means, sds = self.start_.copy(), 0.5 / spread
+        for i, law in enumerate(self.laws):
+            if law.sign:
+                column = self.columns_[i]
+                means[column], sds[i] = np.log(max(law.sign * means[column], 0.1 / spread[i])), 0.5
+        return np.concatenate([means, sds, np.zeros(len(self._pairs))])[self._free]
 
     def _steps(self, packed: Packed) -> Floats:
         means = 1 / packed.spread(packed.features)
-        means[self.columns_] = np.where(self.lognormal_, 1.0, means[self.columns_])
-        return np.append(means, means[self.columns_])
+        logs = np.array([law.sign != 0 for law in self.laws])
+        means[self.columns_] = np.where(logs, 1.0, means[self.columns_])
+        sds = means[self.columns_]
+        below = np.array([sds[a] for a, _ in self._pairs])
+        return np.concatenate([means, sds, below])[self._free]
 
     def _names(self, features: Sequence[str]) -> list[str]:
-        kinds = dict(zip(self.columns_, self.lognormal_, strict=True))
-        prefix = {True: "log of ", False: ""}
-        means = [
-            f"mean of {prefix[bool(kinds[i])]}{name}" if i in kinds else name
-            for i, name in enumerate(features)
-        ]
-        return means + [f"sd of {prefix[bool(log)]}{features[i]}" for i, log in kinds.items()]
+        own = [features[i] for i in self.columns_]
+        means = list(features)
+        for i, law in enumerate(self.laws):
+            means[self.columns_[i]] = law.words[0] + own[i]
+        sds = [law.words[1] + name for law, name in zip(self.laws, own, strict=True)]
+        pairs = [f"correlation of {own[b]} and {own[a]}" for a, b in self._pairs]
+        return [name for name, free in zip([*means, *sds, *pairs], self._free, strict=True) if free]
 
     def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
-        signs = np.ones(len(theta))
-        signs[len(theta) - len(self.columns_) :] = np.where(
-            theta[len(theta) - len(self.columns_) :] < 0, -1, 1
-        )
-        return theta * signs, np.diag(signs)
+        full = self._full(theta)
+        k, below = len(self.laws), len(self._pairs)
+        d = len(full) - k - below
+        factor = self._factor(full)
+        sds = np.linalg.norm(factor, axis=1)
+        size = np.where(sds > 0, sds, 1.0)
+        at = {(i, i): d + i for i in range(k)} | {pair: d + k + j for j, pair in enumerate(self._pairs)}
+        slopes = np.zeros((len(full), len(full)))
+        slopes[:d, :d] = np.eye(d)
+        for (a, b), place in at.items():
+            slopes[d + a, place] = factor[a, b] / size[a] if sds[a] > 0 else float(a == b)
+        values = full.copy()
+        values[d : d + k] = sds
+        for j, (a, b) in enumerate(self._pairs):
+            row = d + k + j
+            values[row] = factor[a] @ factor[b] / (size[a] * size[b])
+            for c in range(b + 1):  # the covariance, the sum of L_ac L_bc
+                for own, other in ((a, b), (b, a)):
+                    if (own, c) in at:
+                        slopes[row, at[own, c]] += factor[other, c] / (size[a] * size[b])
+            for own in (a, b):
+                slopes[row] -= values[row] * slopes[d + own] / size[own]
+        return values[self._free], slopes[np.ix_(self._free, self._free)]
 
-    def _normals(self, n_people: int) -> Floats:
-        """Return standard normal draws, (g, r, k)."""
+    def _notes(self) -> list[str]:
+        columns = [self._feature_names()[i] for i in self.columns_]
+        return [
+            f"The coefficient of {name} is {law.kind} with {law.fixed[0]:g} and {law.fixed[1]:g}, not estimated."
+            for name, law in zip(columns, self.laws, strict=True)
+            if law.fixed is not None
+        ]
+
+    # --- the simulated likelihood -----------------------------------------------------------------
+
+    def _halton(self, n_people: int) -> Floats:
+        """Return standardised draws, (g, r, k)."""
         k = len(self.columns_)
         halton = qmc.Halton(k, scramble=self.scramble, seed=np.random.default_rng(self.random_state))
         if not self.scramble:
             halton.fast_forward(50)
-        return np.asarray(ndtri(halton.random(n_people * self.draws))).reshape(n_people, self.draws, k)
+        uniform = halton.random(n_people * self.draws)
+        found = [law.draws(uniform[:, i]) for i, law in enumerate(self.laws)]
+        return np.stack(found, axis=1).reshape(n_people, self.draws, k)
 
-    def _coefficients(self, theta: Floats, normals: Floats) -> Floats:
+    def _coefficients(self, full: Floats, draws: Floats) -> Floats:
         """Return the random coefficients of each draw, (g, r, k)."""
-        d = len(theta) - len(self.columns_)
-        drawn = theta[:d][self.columns_] + theta[d:] * normals
-        if self.lognormal_.any():
-            powers = np.exp(np.minimum(drawn[..., self.lognormal_], LARGEST))
-            drawn[..., self.lognormal_] = powers
+        factor = self._factor(full)
+        drawn = full[self.columns_] + (draws @ factor.T if self._pairs else draws * np.diag(factor))
+        for i, law in enumerate(self.laws):
+            if law.sign:
+                drawn[..., i] = law.coefficients(drawn[..., i])
         return np.asarray(drawn)
 
-    def _log_p(self, theta: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
+    def _log_p(self, full: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
         """Return the log-probability of each object under each draw of its person, (N, r)."""
-        return packed.log_softmax(self._drawn_utilities(theta, packed, drawn, person))
+        return packed.log_softmax(self._drawn_utilities(full, packed, drawn, person))
 
-    def _drawn_utilities(self, theta: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
+    def _drawn_utilities(self, full: Floats, packed: Packed, drawn: Floats, person: Index) -> Floats:
         """Return the utility of each object under each draw of its person, (N, r)."""
-        d = len(theta) - len(self.columns_)
-        fixed = theta[:d].copy()
+        fixed = full[: packed.features.shape[1]].copy()
         fixed[self.columns_] = 0.0
         utilities = np.repeat((packed.features @ fixed)[:, None], self.draws, axis=1)
         for k, column in enumerate(self.columns_):
             utilities += packed.features[:, [column]] * drawn[person, :, k]
         return utilities
 
-    def _chunks(self, packed: _Panel) -> Iterator[tuple[slice, slice, Packed]]:
-        """Yield stretches of people, with their sets, that fit into memory with all their draws."""
-        heads, start = packed.heads, 0
-        ends = packed.offsets[heads]
-        while start < len(heads) - 1:
-            stop = int(np.searchsorted(ends, ends[start] + CHUNK // self.draws))
-            stop = min(max(stop - 1, start + 1), len(heads) - 1)
-            sets = slice(heads[start], heads[stop])
-            offsets = packed.offsets[heads[start] : heads[stop] + 1]
-            part = Packed(packed.features[ends[start] : ends[stop]], offsets - offsets[0])
-            yield slice(start, stop), sets, part
-            start = stop
-
     def _utilities(self, theta: Floats, packed: Any) -> Floats:
-        drawn = self._coefficients(theta, self._normals(1))
+        full = self._full(theta)
+        drawn = self._coefficients(full, self._halton(1))
         parts = []
-        for _, _, part in self._chunks(packed):
-            log_p = self._log_p(theta, part, drawn, np.zeros_like(part.owner))
+        for _, _, part in packed.chunks(CHUNK // self.draws):
+            log_p = self._log_p(full, part, drawn, np.zeros_like(part.owner))
             parts.append(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
         return np.concatenate(parts)
 
     def _logsum(self, theta: Floats, sets: Sets) -> Floats:
         """Return the mean over draws; features are centred in `_design`, so what all share is added again."""
-        packed = self._design(sets)
-        drawn = self._coefficients(theta, self._normals(1))  # (1, r, k)
-        mean = theta[: len(theta) - len(self.columns_)].copy()
+        full, packed = self._full(theta), self._design(sets)
+        drawn = self._coefficients(full, self._halton(1))  # (1, r, k)
+        mean = full[: packed.features.shape[1]].copy()
         mean[self.columns_] = drawn[0].mean(0)
         parts = [
             log_sum_exp(
-                self._drawn_utilities(theta, part, drawn, np.zeros_like(part.owner)), part.starts
+                self._drawn_utilities(full, part, drawn, np.zeros_like(part.owner)), part.starts
             ).mean(1)
-            for _, _, part in self._chunks(packed)
+            for _, _, part in packed.chunks(CHUNK // self.draws)
         ]
         return np.asarray(np.concatenate(parts) + Packed.shared(sets) @ mean)
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
-        rows = chosen[packed.order] + packed.shift
-        parts = [
-            self._simulated(
-                theta,
-                part,
-                rows[sets] - packed.offsets[sets.start],
-                packed.heads[people] - sets.start,
-                packed.normals[people],
-            )
-            for people, sets, part in self._chunks(packed)
-        ]
-        return np.concatenate([values for values, _ in parts]), np.concatenate(
-            [slopes for _, slopes in parts]
-        )
+        parts = [self._simulated(theta, *some) for some in self._stretches(packed, chosen)]
+        values, slopes = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        return values, slopes
+
+    def _stretches(self, packed: Any, chosen: Index) -> Any:
+        """Yield stretches of people: their sets, what they chose, their first sets, their draws."""
+        rows = packed.rows_of(chosen)
+        for people, sets, part in packed.chunks(CHUNK // self.draws):
+            own = rows[sets] - packed.offsets[sets.start]
+            yield part, own, packed.heads[people] - sets.start, packed.draws[people]
 
     def _simulated(
-        self, theta: Floats, packed: Packed, chosen: Index, heads: Index, normals: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the log-likelihood of each person, (g,), and its gradient; ``heads``: their first sets."""
+        self, theta: Floats, packed: Packed, chosen: Index, heads: Index, draws: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the log-likelihood of each person, (g,), its gradient, and the beliefs in draws, (g, r)."""
+        full = self._full(theta)
         counts = np.diff(np.append(heads, len(chosen)))
         person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
-        drawn = self._coefficients(theta, normals)  # (g, r, k)
-        log_p = self._log_p(theta, packed, drawn, person)  # (N, r)
+        drawn = self._coefficients(full, draws)  # (g, r, k)
+        log_p = self._log_p(full, packed, drawn, person)  # (N, r)
         own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
         total = np.logaddexp.reduce(own, axis=1)
         belief = np.exp(own - total[:, None])  # of each draw, given the choices
@@ -271,12 +380,48 @@ class MixedLogit(ChoiceModel):
         x = packed.features
         mixed = np.einsum("nr,nr->n", p, belief[person])
         slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
-        spreads = np.empty((len(heads), len(self.columns_)))
+        spreads = np.empty((len(heads), len(self.laws) + len(self._pairs)))
         for k, column in enumerate(self.columns_):
             surprise = x[chosen, column][:, None] - packed.sum(p * x[:, [column]])  # (n, r)
             felt = belief * np.add.reduceat(surprise, heads, axis=0)  # (g, r)
-            if self.lognormal_[k]:
+            if self.laws[k].sign:
                 felt *= drawn[..., k]
             slopes[:, column] = felt.sum(1)
-            spreads[:, k] = (felt * normals[..., k]).sum(1)
-        return total - np.log(self.draws), np.concatenate([slopes, spreads], axis=1)
+            spreads[:, k] = (felt * draws[..., k]).sum(1)
+            for j, (a, b) in enumerate(self._pairs):
+                if a == k:
+                    spreads[:, len(self.laws) + j] = (felt * draws[..., b]).sum(1)
+        gradient = np.concatenate([slopes, spreads], axis=1)[:, self._free]
+        return total - np.log(self.draws), gradient, belief
+
+    # --- people who are known ---------------------------------------------------------------------
+
+    @property
+    def _width(self) -> int:
+        return self.draws
+
+    def _beliefs(self, packed: Any, chosen: Index) -> Floats:
+        return np.concatenate(
+            [self._simulated(self.theta_, *some)[2] for some in self._stretches(packed, chosen)]
+        )
+
+    def _individual(self) -> Floats:
+        full = self._full(self.theta_)
+        found = np.tile(full[: self.n_columns], (len(self.beliefs_), 1))
+        drawn = self._coefficients(full, self._halton(len(self.beliefs_)))
+        found[:, self.columns_] = np.einsum("gr,grk->gk", self.beliefs_, drawn)
+        return found
+
+    def _scores_given(self, sets: Sets, person: Index) -> Floats:
+        full, packed = self._full(self.theta_), self._design(sets)
+        drawn = self._coefficients(full, self._halton(len(self.beliefs_)))
+        new = self._coefficients(full, self._halton(1))
+        drawn = np.concatenate([drawn, new])  # the last are those of new people, which -1 finds
+        beliefs = np.concatenate([self.beliefs_, np.full((1, self.draws), 1 / self.draws)])
+        parts = []
+        for _, some, part in packed.chunks(CHUNK // self.draws):
+            own = person[some][part.owner]
+            p = np.exp(self._log_p(full, part, drawn, own))
+            parts.append(np.einsum("nr,nr->n", p, beliefs[own]))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(np.log(np.concatenate(parts)), -700.0))

@@ -2,28 +2,33 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from entourage.choice.base import ChoiceModel
+from entourage.choice.columns import place_of, spans_of
 from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
 from entourage.data.sets import Sets
-from entourage.errors import DataError, ParameterError, check_number
+from entourage.errors import DataError, ParameterError, check_choice, check_number
 
 __all__ = ["NestedLogit"]
 
 
 @dataclass(frozen=True, eq=False)
 class _Nests(Packed):
-    """Objects in the order of sets and, within each, of nests."""
+    """Rows, one for each nest that an object is in, in the order of sets and, within each, of nests."""
 
-    place: Index  # the row of each object of the input, (N,)
-    heads: Index  # the first row of each group, (G,): a group is the objects of one nest in one set
+    whole = True
+
+    objects: Index  # the object of each row, (R,)
+    cell: Index  # which alternative in which nest each row is, (R,)
+    heads: Index  # the first row of each group, (G,): a group is the rows of one nest in one set
     nest: Index  # of each group, (G,)
-    group: Index  # of each row, (N,)
+    group: Index  # of each row, (R,)
     groups: Packed  # the groups of each set
 
 
@@ -40,15 +45,18 @@ class NestedLogit(ChoiceModel):
 
     Parameters
     ----------
-    nests : list of lists of int
+    nests : list of lists of int or str
         The ids of the alternatives in each nest. Those in none are a nest each. A nest of one has λ = 1.
-    alternative : int
-        The column that holds the id of the alternative, a whole number; the other columns are features.
+    alternative : int or str
+        The column that holds the id of the alternative, a whole number; the other columns are features. Of a table, the
+        name of a column of whole numbers or of text, whose levels are then the ids.
     intercepts : bool
         Whether each alternative has an intercept; that of the smallest id is 0.
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
+    base : dict of str to str, optional
+        The base level of other categories of a table, see `MultinomialLogit`.
 
     Attributes
     ----------
@@ -72,31 +80,59 @@ class NestedLogit(ChoiceModel):
 
     def __init__(
         self,
-        nests: Sequence[Sequence[int]],
+        nests: Sequence[Sequence[int | str]],
         *,
-        alternative: int = 0,
+        alternative: int | str = 0,
         intercepts: bool = True,
         relative: bool | str | Sequence[str | int] = False,
+        base: Mapping[str, str] | None = None,
     ) -> None:
         self.nests = nests
         self.alternative = alternative
         self.intercepts = intercepts
         self.relative = relative
+        self.base = base
+
+    def linear_place(self, column: int) -> int | None:
+        """Return where ``coef_`` has the coefficient of a feature; None for a base level or the id."""
+        place = self._place_seen(column)
+        if place is None or place in self._id_columns:
+            return None
+        before = len(self.alternatives_) - 1 if self.intercepts else 0
+        return before + place - sum(own < place for own in self._id_columns)
+
+    def is_id(self, column: int) -> bool:
+        """Whether a feature, by its place among all, says which alternative an object is."""
+        place = self._place_seen(column)
+        return place is not None and place in self._id_columns
+
+    def ids_of(self, sets: Sets) -> Floats:
+        """Return the id of each object, (N,), as ``alternatives_`` has it: of text, the number of its level from 1."""
+        self._check_fitted()
+        return self._ids(self._seen(sets))
 
     def check_parameters(self) -> None:
         """Raise an error where a parameter of the constructor is invalid."""
-        check_number("alternative", self.alternative, least=0, whole=True)
+        if not isinstance(self.alternative, str):
+            check_number("alternative", self.alternative, least=0, whole=True)
         try:
             ids = [i for nest in self.nests for i in nest]
+            if any(isinstance(nest, str) for nest in self.nests):
+                raise TypeError
         except TypeError:
             raise ParameterError(
                 f"nests is a list of lists of ids, [[1, 2], [3, 4]] say; got {self.nests!r}."
             ) from None
         if any(len(nest) == 0 for nest in self.nests):
             raise ParameterError("A nest is empty; give it the ids of its alternatives, or leave it out.")
-        twice = sorted(i for i, count in Counter(ids).items() if count > 1)
+        self._check_overlap([i for i, count in Counter(ids).items() if count > 1])
+
+    def _check_overlap(self, twice: Sequence[int | str]) -> None:
         if twice:
-            raise ParameterError(f"Alternative {twice[0]} is in two nests; an alternative is in one at most.")
+            raise ParameterError(
+                f"Alternative {twice[0]} is in two nests; an alternative is in one at most. In CrossNestedLogit it may "
+                "be in several."
+            )
 
     @property
     def dissimilarities_(self) -> Floats:
@@ -109,69 +145,164 @@ class NestedLogit(ChoiceModel):
         """Return the places of nests with λ above 1."""
         return [i for i, value in enumerate(self.dissimilarities_) if value > 1]
 
-    def _prepare(self, sets: Sets) -> None:
-        if self.alternative >= sets.n_features:
-            raise DataError(
-                f"alternative={self.alternative} is the column of ids, but objects have {sets.n_features} "
-                "features, counted from 0."
+    # --- alternatives and nests -------------------------------------------------------------------
+
+    def _without_base(self) -> tuple[str, ...]:
+        return (self.alternative,) if isinstance(self.alternative, str) else ()
+
+    def find_ids(self, encoder: Any, names: Sequence[str]) -> None:
+        """Find the columns that say which alternative an object is, given the names of the columns that are seen."""
+        self._levels: list[str] | None = None
+        if not isinstance(self.alternative, str):
+            width = len(names) + len(self.dropped_)
+            if self.alternative >= width:
+                raise DataError(
+                    f"alternative={self.alternative} is the column of ids, but objects have {width} "
+                    "features, counted from 0."
+                )
+            self._id_columns = [place_of(self.alternative, names, self.dropped_, width, "alternative")]
+            return
+        if encoder is None:
+            raise ParameterError(
+                f"alternative={self.alternative!r} names a column, but there is no table. Give its place."
             )
-        self.alternatives_ = np.unique(sets.objects[:, self.alternative])
+        spans = spans_of(encoder)
+        column, _ = spans[check_choice("alternative", self.alternative, spans)]
+        self._id_columns = [list(names).index(name) for name in column.names]
+        if column.kind == "category":
+            self._levels = list(column.levels)
+            if column.rest:
+                raise DataError(
+                    f"Column {self.alternative!r} has more than {len(column.levels)} alternatives, too many for nests. "
+                    "Number them."
+                )
+
+    @property
+    def n_id_columns(self) -> int:
+        """How many columns say which alternative an object is."""
+        return len(self._id_columns)
+
+    def _ids(self, sets: Sets) -> Floats:
+        """Return the id of each object: a number, or from 1 the place of its level."""
+        given = sets.objects[:, self._id_columns]
+        if self._levels is None:
+            return np.asarray(given[:, 0])
+        known = given.sum(1) == 1
+        if not known.all():
+            i = int(np.searchsorted(sets.offsets, int(np.argmin(known)), side="right")) - 1
+            raise DataError(
+                f"Column {self.alternative!r} says which alternative an object is; in set {i} it is missing or one "
+                f"that was not learnt from: {', '.join(self._levels)}."
+            )
+        return np.asarray(given @ np.arange(1.0, len(self._levels) + 1))
+
+    def number_of(self, one: int | str) -> float:
+        """Return the id of an alternative of ``nests``."""
+        if self._levels is None:
+            if isinstance(one, str):
+                raise ParameterError(
+                    f"nests names {one!r}, but the column of alternatives holds numbers. Give these."
+                )
+            return float(one)
+        return 1.0 + self._levels.index(check_choice("nests", str(one), self._levels))
+
+    def _called(self, one: float) -> str:
+        return f"{one:g}" if self._levels is None else self._levels[int(one) - 1]
+
+    def _prepare(self, sets: Sets) -> None:
+        self.find_ids(sets.encoder, self._names_of(sets))
+        self.alternatives_ = np.unique(self._ids(sets)).astype(np.float64)
         strange = self.alternatives_[self.alternatives_ != np.round(self.alternatives_)]
         if len(strange):
             raise DataError(
                 f"Column {self.alternative} should hold ids, whole numbers; there is {strange[0]:g}. "
                 "Name the column of ids with alternative=."
             )
-        given = {i: k for k, nest in enumerate(self.nests) for i in nest}
-        unknown = sorted(i for i in given if i not in self.alternatives_)
+        numbers = [self.number_of(i) for nest in self.nests for i in nest]
+        unknown = sorted(i for i in numbers if i not in self.alternatives_)
         if unknown:
             raise DataError(
-                f"Alternative {unknown[0]} of nests is in no set. Leave it out, or check column {self.alternative}."
+                f"Alternative {self._called(unknown[0])} of nests is in no set. Leave it out, or check column "
+                f"{self.alternative}."
             )
-        alone = [i for i in self.alternatives_ if i not in given]
-        given |= {i: len(self.nests) + k for k, i in enumerate(alone)}
-        self.nest_of_ = np.array([given[i] for i in self.alternatives_])  # of each alternative
-        self.estimated_ = np.flatnonzero(np.bincount(self.nest_of_) > 1)  # the nests whose λ is not 1
+        self.allocate()
+
+    def allocate(self) -> None:
+        """Find which alternatives are in which nests, given ``alternatives_``."""
+        cells = [
+            (int(np.searchsorted(self.alternatives_, self.number_of(i))), k)
+            for k, nest in enumerate(self.nests)
+            for i in nest
+        ]
+        alone = [code for code in range(len(self.alternatives_)) if code not in {c for c, _ in cells}]
+        cells += [(code, len(self.nests) + k) for k, code in enumerate(alone)]
+        table = np.array(sorted(cells))
+        self._cell_code, self._cell_nest = table[:, 0], table[:, 1]
+        self.nest_of_ = self._cell_nest[np.unique(self._cell_code, return_index=True)[1]]  # the first of each
+        self.estimated_ = np.flatnonzero(np.bincount(self._cell_nest) > 1)  # the nests whose λ is not 1
 
     def _design(self, sets: Sets) -> _Nests:
-        ids = sets.objects[:, self.alternative]
+        ids = self._ids(sets)
         known = np.isin(ids, self.alternatives_)
         if not known.all():
             raise DataError(
                 f"Alternative {ids[int(np.argmin(known))]:g} was not among those learnt from: "
-                f"{', '.join(f'{i:g}' for i in self.alternatives_)}. Learn from sets that have it."
+                f"{', '.join(map(self._called, self.alternatives_))}. Learn from sets that have it."
             )
         code = np.searchsorted(self.alternatives_, ids)
-        owner = np.repeat(np.arange(len(sets)), sets.sizes)
-        order = np.lexsort((self.nest_of_[code], owner))
-        nest, owner = self.nest_of_[code][order], owner[order]
+        counts = np.bincount(self._cell_code)
+        first = np.cumsum(counts) - counts
+        objects = np.repeat(np.arange(len(code)), counts[code])
+        begin = np.cumsum(counts[code]) - counts[code]
+        cell = first[code][objects] + np.arange(len(objects)) - begin[objects]
+        owner = np.repeat(np.arange(len(sets)), sets.sizes)[objects]
+        order = np.lexsort((self._cell_nest[cell], owner))
+        objects, cell, owner = objects[order], cell[order], owner[order]
+        nest = self._cell_nest[cell]
         begins = np.append(True, (np.diff(nest) != 0) | (np.diff(owner) != 0))
         heads = np.flatnonzero(begins)
-        features = np.delete(Packed.centred(sets).features, self.alternative, axis=1)
+        features = np.delete(Packed.centred(sets).features, self._id_columns, axis=1)
         if self.intercepts:
             dummies = (code[:, None] == np.arange(1, len(self.alternatives_))).astype(np.float64)
             features = np.concatenate([dummies, features], axis=1)
-        counts = np.bincount(owner[heads], minlength=len(sets))
-        groups = Packed(np.zeros((len(heads), 0)), np.append(0, np.cumsum(counts)))
+        in_sets = np.bincount(owner[heads], minlength=len(sets))
+        groups = Packed(np.zeros((len(heads), 0)), np.append(0, np.cumsum(in_sets)))
+        offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(sets))))
         group = np.cumsum(begins) - 1
-        return _Nests(features[order], sets.offsets, np.argsort(order), heads, nest[heads], group, groups)
+        return _Nests(features[objects], offsets, objects, cell, heads, nest[heads], group, groups)
+
+    # --- the model --------------------------------------------------------------------------------
+
+    @property
+    def n_allocations(self) -> int:
+        """How many parameters share alternatives among nests: none."""
+        return 0
+
+    def _allocations(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the logarithm of the share of an alternative in a nest, (C,), and its derivatives, (C, a)."""
+        return np.zeros(len(self._cell_code)), np.zeros((len(self._cell_code), 0))
 
     def _lambdas(self, theta: Floats) -> Floats:
         """Return λ of every nest, those of one alternative included."""
-        lambdas = np.ones(int(self.nest_of_.max()) + 1)
+        lambdas = np.ones(int(self._cell_nest.max()) + 1)
         lambdas[self.estimated_] = np.exp(theta[len(theta) - len(self.estimated_) :])
         return lambdas
 
     def _start(self, packed: Packed) -> Floats:
-        return np.zeros(packed.features.shape[1] + len(self.estimated_))
+        return np.zeros(packed.features.shape[1] + self.n_allocations + len(self.estimated_))
 
     def _steps(self, packed: Packed) -> Floats:
-        return np.append(1 / packed.spread(packed.features), np.ones(len(self.estimated_)))
+        others = np.ones(self.n_allocations + len(self.estimated_))
+        return np.append(1 / packed.spread(packed.features), others)
 
     def _names(self, features: Sequence[str]) -> list[str]:
-        numbers = [name for i, name in enumerate(features) if i != self.alternative]
-        intercepts = [f"alternative {i:g}" for i in self.alternatives_[1:]] if self.intercepts else []
-        return [*intercepts, *numbers, *(f"λ of nest {i}" for i in self.estimated_)]
+        numbers = [name for i, name in enumerate(features) if i not in self._id_columns]
+        called = [f"alternative {self._called(i)}" for i in self.alternatives_[1:]] if self.intercepts else []
+        return [*called, *numbers, *self._shares(), *(f"λ of nest {i}" for i in self.estimated_)]
+
+    def _shares(self) -> list[str]:
+        """Name the shares of alternatives in nests that are estimated."""
+        return []
 
     def _reported(self, theta: Floats) -> tuple[Floats, Floats]:
         linear = len(theta) - len(self.estimated_)
@@ -179,44 +310,73 @@ class NestedLogit(ChoiceModel):
         return values, np.diag(np.append(np.ones(linear), values[linear:]))
 
     def _utilities(self, theta: Floats, packed: Any) -> Floats:
-        _, within, between = self._parts(theta, packed)
-        return np.asarray((within + between[packed.group])[packed.place])
+        return self._of_objects(packed, self._parts(theta, packed)[-1])
 
     def _logsum(self, theta: Floats, sets: Sets) -> Floats:
         nests = self._design(sets)
-        inclusive, _, _ = self._parts(theta, nests)
+        inclusive = self._parts(theta, nests)[1]
         found = log_sum_exp(self._lambdas(theta)[nests.nest] * inclusive, nests.groups.starts)
-        shared = np.delete(Packed.shared(sets), self.alternative, axis=1)  # features are centred in `_design`
+        shared = np.delete(Packed.shared(sets), self._id_columns, axis=1)  # features are centred in `_design`
         end = nests.features.shape[1]
         return np.asarray(found + shared @ theta[end - shared.shape[1] : end])
 
-    def _parts(self, theta: Floats, nests: _Nests) -> tuple[Floats, Floats, Floats]:
-        """Return inclusive values (G,), and the log-probabilities within nests (N,) and of nests (G,)."""
+    @staticmethod
+    def _of_objects(nests: _Nests, log_p: Floats) -> Floats:
+        """Sum the probabilities of the rows of each object: (R,) to (N,)."""
+        order = np.argsort(nests.objects, kind="stable")
+        counts = np.bincount(nests.objects)
+        return log_sum_exp(log_p[order], np.cumsum(counts) - counts)
+
+    def _parts(self, theta: Floats, nests: _Nests) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return utilities with shares (R,), inclusive values (G,), log-probabilities: within, of nests, of rows."""
         scale = self._lambdas(theta)[nests.nest]
-        scaled = nests.features @ theta[: nests.features.shape[1]] / scale[nests.group]
+        u = nests.features @ theta[: nests.features.shape[1]] + self._allocations(theta)[0][nests.cell]
+        scaled = u / scale[nests.group]
         inclusive = log_sum_exp(scaled, nests.heads)
-        return inclusive, scaled - inclusive[nests.group], nests.groups.log_softmax(scale * inclusive)
+        within = scaled - inclusive[nests.group]
+        between = nests.groups.log_softmax(scale * inclusive)
+        return u, inclusive, within, between, within + between[nests.group]
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
-        inclusive, within, between = self._parts(theta, packed)
-        x, row = packed.features, packed.place[chosen]
-        g, lambdas = packed.group[row], self._lambdas(theta)
+        u, inclusive, within, between, log_p = self._parts(theta, packed)
+        total = self._of_objects(packed, log_p)
+        is_chosen = np.zeros(len(total), dtype=bool)
+        is_chosen[chosen] = True
+        rows = np.flatnonzero(is_chosen[packed.objects])  # of what was chosen, one for each of its nests
+        heads = np.flatnonzero(np.append(True, np.diff(packed.objects[rows]) != 0))
+        belief = np.exp(log_p[rows] - total[packed.objects[rows]])  # in each of these
+        x = packed.features
+        if self.n_allocations:
+            x = np.concatenate([x, self._allocations(theta)[1][packed.cell]], axis=1)
+        g, lambdas = packed.group[rows], self._lambdas(theta)
         scale = lambdas[packed.nest]
-        u = x @ theta[: x.shape[1]]
         share, nest_share = np.exp(within), np.exp(between)
         x_mean = np.add.reduceat(share[:, None] * x, packed.heads, axis=0)  # (G, q), over each nest
         u_mean = np.add.reduceat(share * u, packed.heads)
         own = scale[g][:, None]
-        linear = x[row] / own + (1 - 1 / own) * x_mean[g] - packed.groups.sum(nest_share[:, None] * x_mean)
+        felt = belief[:, None] * (x[rows] / own + (1 - 1 / own) * x_mean[g])
+        linear = np.add.reduceat(felt, heads, axis=0) - packed.groups.sum(nest_share[:, None] * x_mean)
         gain = inclusive - u_mean / scale  # d(λ I) / dλ
         by_nest = np.zeros((len(chosen), len(lambdas)))
         by_nest[packed.groups.owner, packed.nest] = -nest_share * gain
-        by_nest[np.arange(len(chosen)), packed.nest[g]] += gain[g] + (u_mean[g] - u[row]) / scale[g] ** 2
+        by_nest[packed.groups.owner[g], packed.nest[g]] += belief * (
+            gain[g] + (u_mean[g] - u[rows]) / scale[g] ** 2
+        )
         slopes = (by_nest * lambdas)[:, self.estimated_]  # by log λ
-        return within[row] + between[g], np.concatenate([linear, slopes], axis=1)
+        return total[chosen], np.concatenate([linear, slopes], axis=1)
 
     def _notes(self) -> list[str]:
-        return [f"λ of nest {i} is above 1: no utility maximisation there." for i in self.outside_]
+        found = []
+        for i, value, error in self._tests():
+            z = (value - 1) / error if error > 0 else np.nan
+            found.append(f"λ of nest {i} against 1: z = {z:.2f}, p = {2 * ndtr(-abs(z)):.3g} (Wald).")
+        return found + [f"λ of nest {i} is above 1: no utility maximisation there." for i in self.outside_]
+
+    def _tests(self) -> list[tuple[int, float, float]]:
+        """Return each nest whose λ is estimated, with the estimate and its standard error, as z values have it."""
+        k = len(self.coef_) - len(self.estimated_)
+        errors = self.robust_standard_errors_ if self.clustered else self.standard_errors_
+        return list(zip(self.estimated_.tolist(), self.coef_[k:].tolist(), errors[k:].tolist(), strict=True))
 
     def _warn(self) -> None:
         super()._warn()

@@ -55,7 +55,9 @@ def fit(
         str,
         typer.Option(
             help="context_free, fate, feta, set_attention, or auto: a blend of the best of linear models, boosted "
-            "trees and nets; or pretrained: a net that reads the table instead of being trained, for few sets."
+            "trees and nets; or pretrained: a net that reads the table instead of being trained, for few sets. Of "
+            "choices also multinomial_logit, nested_logit, cross_nested_logit, mixed_logit, latent_class, "
+            "random_regret, contextual_logit, linear_context_logit, with standard errors."
         ),
     ] = "auto",
     feature: Feature = None,
@@ -94,6 +96,32 @@ def fit(
             "contiguous."
         ),
     ] = None,
+    nest: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of nested_logit: the alternatives of a nest, with commas between; may be given again."
+        ),
+    ] = None,
+    alternative: Annotated[
+        str | None, typer.Option(help="Of nested_logit: the column that says which alternative a row is.")
+    ] = None,
+    random: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of mixed_logit: a column whose coefficient is random, as price or price=-lognormal (normal, "
+            "lognormal, -lognormal, triangular, uniform); may be given again."
+        ),
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of a logit: the base level of a column of text, as mode=car; by default the most frequent."
+        ),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a logit: another setting, as draws=200, classes=3, l2=1, correlated=true."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn to rank or to choose from a long table: one row an object, a column for its set, features, a target.
@@ -104,6 +132,9 @@ def fit(
     Example:
 
     entourage fit races.csv --set-id race --target place -o races.entourage
+
+    entourage fit trips.csv --set-id trip --target taken --target-kind choice --model nested_logit --nest train,car
+    --alternative mode -o trips.entourage
     """
     check_output(out, table)
     csv = csv_options(sep, decimal, encoding)
@@ -118,14 +149,51 @@ def fit(
     }
     settings |= {} if loss is None else {"loss": loss}
 
+    from entourage.choice.registry import LOGITS
+    from entourage.cli.fit_logit import LOGIT_OPTIONS, fit_logit, logit_of
     from entourage.estimators import estimator_class
     from entourage.nets import NETS
     from entourage.selection.auto import plan_blend
     from entourage.training.progress import in_words
 
-    check_choice("--model", model, [*NETS, "auto", "pretrained"])
+    check_choice("--model", model, [*NETS, *LOGITS, "auto", "pretrained"])
     if fine_tune and model != "pretrained":
         raise UserError("--fine-tune belongs to --model pretrained. Leave it out, or name that model.")
+    columns: dict[str, Any] = {
+        "feature": feature,
+        "situation": situation,
+        "ignore": ignore,
+        "missing": missing,
+    }
+    if model in LOGITS:
+        if target_kind != "choice":
+            raise UserError(f"{model} is a model of choices of one: it goes with --target-kind choice.")
+        if outside:
+            raise UserError(f"{model} has no option of choosing nothing. Leave --outside out, or fit a net.")
+        if on_disk is not None or loss is not None or members > 1 or steps is not None or monotone:
+            raise UserError(
+                f"--on-disk, --loss, --members, --steps and --monotone are about nets; {model} has none."
+            )
+        given: dict[str, Any] = {"nest": nest, "alternative": alternative, "random": random, "base": base}
+        logit = logit_of(model, **given, param=param, relative=relative_settings(relative), seed=seed)
+        training = read_training_table(
+            table,
+            set_id=set_id,
+            target=target,
+            target_kind=target_kind,
+            **columns,
+            csv=csv,
+            group=group,
+            position=position,
+            codes=False,
+        )
+        fit_logit(logit, model, training, group, out, as_json)
+        return
+    for option, came in zip(LOGIT_OPTIONS, (nest, alternative, random, base, param), strict=True):
+        if came:
+            raise UserError(
+                f"{option} is about logit models; --model {model} is none of {', '.join(LOGITS)}."
+            )
     estimator = estimator_class(target_kind)(model, **settings)
     if loss is not None:
         estimator.task.find_loss(loss)  # says which there are
@@ -139,10 +207,10 @@ def fit(
             )
         if position is not None:
             raise UserError("--position needs a table in memory; leave --on-disk out.")
-        columns = {"features": feature, "situation": situation, "ignore": ignore, "missing": missing or []}
+        own = {"features": feature, "situation": situation, "ignore": ignore, "missing": missing or []}
         if group is not None:
             raise UserError("--group needs a table in memory; leave --on-disk out.")
-        trained = _fit_on_disk(estimator, table, on_disk, roles | columns)
+        trained = _fit_on_disk(estimator, table, on_disk, roles | own)
         estimator.set_params(verbose=False).save(out)
         console.print(f"{model}, {trained}")
         console.print(f"Model: {out}", soft_wrap=True)
@@ -150,10 +218,7 @@ def fit(
     training = read_training_table(
         table,
         **roles,
-        feature=feature,
-        situation=situation,
-        ignore=ignore,
-        missing=missing,
+        **columns,
         csv=csv,
         group=group,
         position=position,

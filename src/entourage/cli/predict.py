@@ -21,6 +21,7 @@ from entourage.cli.options import (
     run_on,
 )
 from entourage.cli.outputs import check_output
+from entourage.errors import UserError
 
 __all__ = ["predict"]
 
@@ -34,6 +35,13 @@ def predict(
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf8",
+    people: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a mixed_logit or latent_class that was fitted with --group: the column of the person, whose "
+            "earlier choices then count."
+        ),
+    ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +67,12 @@ def predict(
     encoder_of(fitted, model)
     run_on(fitted, device)
     rows = None
-    if table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
+    if people is not None and not hasattr(fitted, "people_"):
+        raise UserError(
+            f"--people is about models that know people by their choices, mixed_logit and latent_class; {model} "
+            f"holds a {type(fitted).__name__}."
+        )
+    if people is None and table.is_file() and kind_of(table) == kind_of(out) == ("parquet", ""):
         with Progress(console=Console(stderr=True), transient=True) as progress:
             line = progress.add_task("predicting", total=None)
             rows = predict_stream(
@@ -67,7 +80,7 @@ def predict(
             )
     if rows is None:
         run_on(fitted, device, show=True)
-        predicted = predict_table(fitted, read_for(fitted, table, csv))
+        predicted = predict_table(fitted, read_for(fitted, table, csv, ids=[people]), people)
         write_table(out, predicted)
         rows = predicted.num_rows
     if as_json:

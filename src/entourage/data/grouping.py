@@ -22,8 +22,10 @@ __all__ = [
     "PackedTable",
     "RowPlaces",
     "exact_labels",
+    "group_labels",
     "group_rows",
     "groups_of",
+    "labels_of_sets",
     "positions_of",
     "times_of",
     "weights_of",
@@ -148,6 +150,19 @@ class RowPlaces:
 def groups_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     """Return a number for the group of each set, from a column that is the same for all rows of a set."""
     return _labels_of_sets(frame, packed, name, "groups sets")[0]
+
+
+def group_labels(frame: Any, name: str) -> list[Any]:
+    """Return the labels that the numbers of `groups_of` stand for, in their order."""
+    column = exact_labels(arrow_table(frame), name, "column", "groups sets")
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+    return list(encoded.dictionary.to_pylist())
+
+
+def labels_of_sets(frame: Any, packed: PackedTable, name: str) -> list[Any]:
+    """Return the label of the group of each set, from a column that is the same for all rows of a set."""
+    labels = group_labels(frame, name)
+    return [labels[code] for code in groups_of(frame, packed, name)]
 
 
 def weights_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.float64]:

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from entourage.decisions.assortment_problem import AssortmentProblem, make_problem
 from entourage.decisions.candidates import candidates_of, numbers_of_objects
 from entourage.decisions.fractional import Found, best_of_logit, best_of_nests
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
-from entourage.decisions.offer import Offer, make_offer
 from entourage.decisions.search import Progress, branch_and_bound, count_sets, enumerate_sets, exchange
 from entourage.decisions.structure import Structure, structure_of
 from entourage.errors import ParameterError, check_choice, check_number
@@ -228,7 +228,7 @@ def best_assortment(
         )
     candidates = candidates_of(market.model, objects, situations, object_id)
     worth = None if value is None else numbers_of_objects(value, candidates, "value")
-    offer = make_offer(
+    problem = make_problem(
         market,
         candidates,
         value=worth,
@@ -241,20 +241,20 @@ def best_assortment(
     search: dict[str, Any] = {"restarts": restarts, "random_state": random_state}
     keep = on_interrupt == "keep"
     with _bar(verbose, on_progress) as show:
-        found = _closed_form(offer, show, keep) if method == "auto" else None
+        found = _closed_form(problem, show, keep) if method == "auto" else None
         stopped = found is not None and "interrupted" in found.method
         if (found is None or not found.exact) and not stopped:
-            small = count_sets(offer) * offer.n_situations <= most_sets
+            small = count_sets(problem) * problem.n_situations <= most_sets
             if method == "enumeration" or (method == "auto" and small):
-                if verbose and count_sets(offer) * offer.n_situations > _LONG:
-                    _tell_time(offer)
-                found = enumerate_sets(offer, show, keep=keep)
+                if verbose and count_sets(problem) * problem.n_situations > _LONG:
+                    _tell_time(problem)
+                found = enumerate_sets(problem, show, keep=keep)
             else:
-                found = _improve(offer, found, show, keep, search)
+                found = _improve(problem, found, show, keep, search)
     assert found is not None
 
     def measure(other: Market) -> dict[str, float]:
-        return {"value": replace(offer, market=other).value_of(found.objects)}
+        return {"value": replace(problem, market=other).value_of(found.objects)}
 
     sure = intervals_of(
         market,
@@ -262,97 +262,101 @@ def best_assortment(
         method=intervals,
         refits=refits,
         level=level,
-        bounds=_range(offer, found.objects),
+        bounds=_range(problem, found.objects),
         random_state=random_state,
     )["value"]
-    return replace(_result(offer, found, candidates.labels), interval=None if sure.low is None else sure)
+    return replace(_result(problem, found, candidates.labels), interval=None if sure.low is None else sure)
 
 
-def _range(offer: Offer, objects: Index) -> dict[str, tuple[float, float]] | None:
+def _range(problem: AssortmentProblem, objects: Index) -> dict[str, tuple[float, float]] | None:
     """Return between which values every model must be."""
-    if offer.objective == "surplus" or offer.market.kind == "subset" or len(objects) == 0:
+    if problem.objective == "surplus" or problem.market.kind == "subset" or len(objects) == 0:
         return None
-    worth = offer.values_of_situations[:, objects]
-    low, high = offer.weights @ worth.min(1), offer.weights @ worth.max(1)
+    worth = problem.values_of_situations[:, objects]
+    low, high = problem.weights @ worth.min(1), problem.weights @ worth.max(1)
     return {
-        "value": (min(float(low), 0.0), max(float(high), 0.0)) if offer.outside else (float(low), float(high))
+        "value": (min(float(low), 0.0), max(float(high), 0.0))
+        if problem.outside
+        else (float(low), float(high))
     }
 
 
 def _improve(
-    offer: Offer, found: Found | None, show: Progress | None, keep: bool, search: dict[str, Any]
+    problem: AssortmentProblem, found: Found | None, show: Progress | None, keep: bool, search: dict[str, Any]
 ) -> Found:
     """Search greedily, from what was found before, too."""
     if found is None or len(found.objects) == 0:
         bound = None if found is None else found.bound
-        return replace(exchange(offer, on_progress=show, keep=keep, **search), bound=bound)
-    better = exchange(offer, on_progress=show, keep=keep, starts=[found.objects], **search)
+        return replace(exchange(problem, on_progress=show, keep=keep, **search), bound=bound)
+    better = exchange(problem, on_progress=show, keep=keep, starts=[found.objects], **search)
     return replace(better, bound=found.bound, method=f"{found.method}; {better.method}".removeprefix("; "))
 
 
-def _closed_form(offer: Offer, show: Progress | None, keep: bool) -> Found | None:
+def _closed_form(problem: AssortmentProblem, show: Progress | None, keep: bool) -> Found | None:
     """Solve logit and nested logit exactly, or bound them; None where the model is another."""
-    structure = structure_of(offer)
+    structure = structure_of(problem)
     if structure is None:
         return None
-    found = _logit(structure, offer, show, keep) if structure.is_logit else _nests(structure, offer)
+    found = _logit(structure, problem, show, keep) if structure.is_logit else _nests(structure, problem)
     if found is None or not found.exact:
         return found
-    value = _value_by(structure, offer, found.objects)
-    told = offer.value_of(found.objects)
+    value = _value_by(structure, problem, found.objects)
+    told = problem.value_of(found.objects)
     return found if abs(value - told) <= _AGREE * max(abs(value), abs(told), 1e-12) else None
 
 
-def _value_by(structure: Structure, offer: Offer, objects: Index) -> float:
+def _value_by(structure: Structure, problem: AssortmentProblem, objects: Index) -> float:
     """Return the value of a set by the closed form."""
     nest, total = structure.nest[objects], 0.0
-    for i, weight in enumerate(offer.weights):
-        w, v = structure.weights[i][objects], offer.values_of_situations[i][objects]
+    for i, weight in enumerate(problem.weights):
+        w, v = structure.weights[i][objects], problem.values_of_situations[i][objects]
         above, below = 0.0, float(structure.nothing[i])
         for k in np.unique(nest):
             own, whole = nest == k, structure.weights[i][structure.nest == k].sum()
             mass = whole * (w[own].sum() / whole) ** structure.dissimilarity[k]
             above, below = above + mass * (w[own] @ v[own]) / w[own].sum(), below + mass
-        if offer.objective == "surplus":
+        if problem.objective == "surplus":
             total += weight * (structure.logsum[i] + np.log(below))
         else:
             total += weight * above / below
     return float(total)
 
 
-def _logit(structure: Structure, offer: Offer, show: Progress | None, keep: bool) -> Found:
-    m = offer.candidates.m
-    inside, allowed = (np.isin(np.arange(m), which) for which in (offer.required, offer.free))
-    if offer.n_situations > 1:
-        _, sets = best_of_logit(structure, offer, inside, allowed)
-        return branch_and_bound(structure, offer, start=np.flatnonzero(sets[0]), on_progress=show, keep=keep)
-    needed = len(offer.required)
-    unlimited = offer.with_limits(needed, needed + len(offer.free))
-    _, sets = best_of_logit(structure, offer, inside, allowed)
+def _logit(structure: Structure, problem: AssortmentProblem, show: Progress | None, keep: bool) -> Found:
+    m = problem.candidates.m
+    inside, allowed = (np.isin(np.arange(m), which) for which in (problem.required, problem.free))
+    if problem.n_situations > 1:
+        _, sets = best_of_logit(structure, problem, inside, allowed)
+        return branch_and_bound(
+            structure, problem, start=np.flatnonzero(sets[0]), on_progress=show, keep=keep
+        )
+    needed = len(problem.required)
+    unlimited = problem.with_limits(needed, needed + len(problem.free))
+    _, sets = best_of_logit(structure, problem, inside, allowed)
     _, without = best_of_logit(structure, unlimited, inside, allowed)
     objects = np.flatnonzero(sets[0])
-    if offer.objective == "surplus":
+    if problem.objective == "surplus":
         return Found(objects, "largest utilities")
-    same = offer.low <= int(without[0].sum()) <= offer.high
+    same = problem.low <= int(without[0].sum()) <= problem.high
     return Found(objects, "revenue-ordered" if same else "fractional programming (logit with limits on size)")
 
 
-def _nests(structure: Structure, offer: Offer) -> Found | None:
-    alone = [best_of_nests(structure, offer, i) for i in range(offer.n_situations)]
-    if offer.n_situations == 1 and alone[0] is not None:
+def _nests(structure: Structure, problem: AssortmentProblem) -> Found | None:
+    alone = [best_of_nests(structure, problem, i) for i in range(problem.n_situations)]
+    if problem.n_situations == 1 and alone[0] is not None:
         return Found(alone[0][1], alone[0][2])
-    needed = len(offer.required)
-    loose = offer.with_limits(needed, needed + len(offer.free))
+    needed = len(problem.required)
+    loose = problem.with_limits(needed, needed + len(problem.free))
     tops = [a or best_of_nests(structure, loose, i) for i, a in enumerate(alone)]
     if any(top is None for top in tops):
         return None
-    bound = float(offer.weights @ [top[0] for top in tops if top is not None])
+    bound = float(problem.weights @ [top[0] for top in tops if top is not None])
     return Found(np.zeros(0, dtype=np.int64), "", exact=False, bound=bound)
 
 
-def _result(offer: Offer, found: Found, labels: list[Any] | None) -> Assortment:
-    value = offer.value_of(found.objects)
-    p, nothing = offer.shares(found.objects)
+def _result(problem: AssortmentProblem, found: Found, labels: list[Any] | None) -> Assortment:
+    value = problem.value_of(found.objects)
+    p, nothing = problem.shares(found.objects)
     bound = value if found.exact else None if found.bound is None else max(found.bound, value)
     return Assortment(
         found.objects,
@@ -360,26 +364,26 @@ def _result(offer: Offer, found: Found, labels: list[Any] | None) -> Assortment:
         found.method,
         found.exact,
         bound,
-        offer.objective,
+        problem.objective,
         p,
-        nothing if offer.outside else None,
+        nothing if problem.outside else None,
         found.evaluated,
         found.by_size or {},
-        (offer.weights @ offer.values_of_situations)[found.objects],
+        (problem.weights @ problem.values_of_situations)[found.objects],
         None if labels is None else [labels[i] for i in found.objects],
-        _notes(offer.market, offer),
+        _notes(problem.market, problem),
     )
 
 
-def _notes(market: Market, offer: Offer) -> tuple[str, ...]:
+def _notes(market: Market, problem: AssortmentProblem) -> tuple[str, ...]:
     notes = []
     if market.kind == "subset":
         notes.append("Several objects of a set may be chosen: revenue is the expected sum of their values.")
-    elif not offer.outside and offer.objective != "surplus":
+    elif not problem.outside and problem.objective != "surplus":
         notes.append(
             "The model has no outside option: something of the set is always chosen, and revenue is the mean value of "
             "what is chosen."
-            if offer.objective == "revenue"
+            if problem.objective == "revenue"
             else "The model has no outside option: shares are of those who choose something."
         )
     if market.kind == "ranking":
@@ -387,31 +391,31 @@ def _notes(market: Market, offer: Offer) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def seconds_to_enumerate(offer: Offer, sets_each: int = 1024) -> float:
+def seconds_to_enumerate(problem: AssortmentProblem, sets_each: int = 1024) -> float:
     """Return about how many seconds the evaluation of all sets takes, from a few sets of three sizes."""
-    sizes = sorted({offer.low or 1, (offer.low + offer.high) // 2 or 1, offer.high})
-    everything = np.concatenate([offer.required, offer.free])
+    sizes = sorted({problem.low or 1, (problem.low + problem.high) // 2 or 1, problem.high})
+    everything = np.concatenate([problem.required, problem.free])
     seconds = []
     for size in sizes:
         rows = np.broadcast_to(np.sort(everything[:size]), (sets_each, size))
         taken = []
         for _ in range(2):  # the first one warms up
             start = time.perf_counter()
-            offer.values(rows)
+            problem.values(rows)
             taken.append(time.perf_counter() - start)
         seconds.append(min(taken) / sets_each)
     total = 0.0
-    for size in range(offer.low, offer.high + 1):
-        one = offer.with_limits(size, size)
+    for size in range(problem.low, problem.high + 1):
+        one = problem.with_limits(size, size)
         total += count_sets(one) * float(np.interp(size, sizes, seconds))
     return total
 
 
-def _tell_time(offer: Offer) -> None:
+def _tell_time(problem: AssortmentProblem) -> None:
     from rich.console import Console
 
-    words = in_words(seconds_to_enumerate(offer))
-    Console(stderr=True).print(f"{count_sets(offer):,} sets to evaluate: about {words}.", soft_wrap=True)
+    words = in_words(seconds_to_enumerate(problem))
+    Console(stderr=True).print(f"{count_sets(problem):,} sets to evaluate: about {words}.", soft_wrap=True)
 
 
 @contextmanager

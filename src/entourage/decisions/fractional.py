@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.decisions.offer import Offer
+from entourage.decisions.assortment_problem import AssortmentProblem
 from entourage.decisions.structure import Structure
 
 __all__ = ["Found", "best_of_logit", "best_of_nests", "values_of_masks"]
@@ -40,23 +40,25 @@ class Found:
     by_size: dict[int, float] | None = None
 
 
-def best_of_logit(structure: Structure, offer: Offer, inside: Masks, allowed: Masks) -> tuple[Floats, Masks]:
+def best_of_logit(
+    structure: Structure, problem: AssortmentProblem, inside: Masks, allowed: Masks
+) -> tuple[Floats, Masks]:
     """Return the largest value in each situation on its own, (s,), and the set that has it, (s, m).
 
     Parameters
     ----------
     structure : of a logit
-    offer : the problem, for its values, its objective and its limits on size
+    problem : for its values, its objective and its limits on size
     inside : which objects are in every set, (m,)
     allowed : which others may be in it, (m,)
     """
-    w, v = structure.weights, offer.values_of_situations
+    w, v = structure.weights, problem.values_of_situations
     picked = np.flatnonzero(allowed)
-    few, many = offer.low - int(inside.sum()), min(offer.high - int(inside.sum()), len(picked))
+    few, many = problem.low - int(inside.sum()), min(problem.high - int(inside.sum()), len(picked))
     free_w, free_v = w[:, picked], v[:, picked]
     below = structure.nothing + w[:, inside].sum(1)
     above = (w * v)[:, inside].sum(1)
-    if offer.objective == "surplus":
+    if problem.objective == "surplus":
         chosen = _largest(free_w, few, many)
         value = structure.logsum + np.log(below + (free_w * chosen).sum(1))
     else:
@@ -78,13 +80,13 @@ def best_of_logit(structure: Structure, offer: Offer, inside: Masks, allowed: Ma
     return value, whole
 
 
-def values_of_masks(structure: Structure, offer: Offer, masks: Masks) -> Floats:
+def values_of_masks(structure: Structure, problem: AssortmentProblem, masks: Masks) -> Floats:
     """Return the value of sets under a logit, on average over situations: (c, m) to (c,)."""
-    w, v = structure.weights, offer.values_of_situations
+    w, v = structure.weights, problem.values_of_situations
     below = structure.nothing[:, None] + w @ masks.T  # (s, c)
-    if offer.objective == "surplus":
-        return np.asarray(offer.weights @ (structure.logsum[:, None] + np.log(below)))
-    return np.asarray(offer.weights @ ((w * v) @ masks.T / below))
+    if problem.objective == "surplus":
+        return np.asarray(problem.weights @ (structure.logsum[:, None] + np.log(below)))
+    return np.asarray(problem.weights @ ((w * v) @ masks.T / below))
 
 
 def _largest(gains: Floats, few: int, many: int) -> Masks:
@@ -109,30 +111,32 @@ class _Subsets:
     objects: list[Index]
 
 
-def best_of_nests(structure: Structure, offer: Offer, situation: int = 0) -> tuple[float, Index, str] | None:
+def best_of_nests(
+    structure: Structure, problem: AssortmentProblem, situation: int = 0
+) -> tuple[float, Index, str] | None:
     """Return the largest value in one situation, its set and how it was found; None where that takes too long.
 
     Nests of few objects are enumerated, for any dissimilarity and any limits. Of larger ones the objects of the largest
     values are tried, where that is optimal: dissimilarities up to 1, no limit on size that binds, no other required
     object in a nest of several.
     """
-    v, w = offer.values_of_situations[situation], structure.weights[situation]
+    v, w = problem.values_of_situations[situation], structure.weights[situation]
     nothing = float(structure.nothing[situation])
-    required = np.isin(np.arange(len(w)), offer.required)
-    free = np.isin(np.arange(len(w)), offer.free)
+    required = np.isin(np.arange(len(w)), problem.required)
+    free = np.isin(np.arange(len(w)), problem.free)
     members = [np.flatnonzero(structure.nest == nest) for nest in range(len(structure.dissimilarity))]
     small = all(free[own].sum() <= _MOST_OF_A_NEST for own in members)
-    ordered = offer.objective != "surplus" and bool((structure.dissimilarity <= 1).all())
+    ordered = problem.objective != "surplus" and bool((structure.dissimilarity <= 1).all())
     ordered = ordered and not any(required[own].any() and len(own) > 1 for own in members)
     if not small and not ordered:
         return None
     nests = [
-        _subsets(own, required, free, w, v, float(scale), offer.objective, every=small)
+        _subsets(own, required, free, w, v, float(scale), problem.objective, every=small)
         for own, scale in zip(members, structure.dissimilarity, strict=True)
         if (required | free)[own].any()
     ]
-    low, high = offer.low, offer.high
-    free_of_limits = _search(nests, nothing, 0, len(w), offer.objective)
+    low, high = problem.low, problem.high
+    free_of_limits = _search(nests, nothing, 0, len(w), problem.objective)
     if free_of_limits is None:
         return None
     value, objects = free_of_limits
@@ -140,13 +144,13 @@ def best_of_nests(structure: Structure, offer: Offer, situation: int = 0) -> tup
     if not low <= len(objects) <= high:
         if not small:
             return None
-        limited = _search(nests, nothing, low, high, offer.objective)
+        limited = _search(nests, nothing, low, high, problem.objective)
         if limited is None:
             return None
         value, objects = limited
     elif ordered:
         how = "nest-wise revenue-ordered"
-    shift = float(structure.logsum[situation]) if offer.objective == "surplus" else 0.0
+    shift = float(structure.logsum[situation]) if problem.objective == "surplus" else 0.0
     return (shift + value, np.sort(objects), how)
 
 

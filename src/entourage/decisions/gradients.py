@@ -57,7 +57,9 @@ def _utility_slopes(market: "Market", sets: Sets, column: int) -> Floats:
     n, m = len(sets), int(sets.sizes[0])
     model = market.model
     if type(model) is MultinomialLogit:
-        return np.asarray(np.broadcast_to(model.coef_[column] * np.eye(m), (n, m, m)))
+        place = model.linear_place(column)
+        slope = 0.0 if place is None else model.coef_[place]  # a base level has the coefficient 0
+        return np.asarray(np.broadcast_to(slope * np.eye(m), (n, m, m)))
     device = next(model.scorer_.parameters()).device
     scorer = copy.deepcopy(model.scorer_).double().eval()
     seen, slopes = model.view_.with_slopes(sets, column)  # (N, w), (N, w)

@@ -201,7 +201,9 @@ class Market:
             entry = entry_of(model.net_)
             context = context or entry is None or entry.context
         elif isinstance(model, ChoiceModel):
-            context = context or not model.has_logsum
+            if model.has_logsum and not context:
+                return model.logsum_problem
+            context = True
         if not context:
             return None
         return (
@@ -212,8 +214,9 @@ class Market:
     def logsum(self, sets: Sets) -> Floats:
         """Return the expected maximal utility of each set, (n,), up to a constant: consumer surplus in utils.
 
-        MNL: log Σ exp(u), with 1 added under the logarithm for the outside option; nested logit: over nests; mixed
-        logit: the mean over draws of the coefficients. Refused where it is not identified (`logsum_problem`).
+        MNL: log Σ exp(u), with 1 added under the logarithm for the outside option; nested and cross-nested
+        logit: over nests; mixed logit and latent classes: the mean over draws of the coefficients, or over classes.
+        Refused where it is not identified (`logsum_problem`).
         """
         problem = self.logsum_problem
         if problem is not None:

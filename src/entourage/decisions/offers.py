@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entourage.choice import NestedLogit
 from entourage.data.frames import arrow_table, column_of
 from entourage.data.grouping import weights_of
 from entourage.data.sets import AnySets, Sets, is_frame
@@ -120,7 +121,7 @@ class Offers:
             raise DataError(
                 f"{what}={feature!r} holds codes of levels, which have no order and can't be moved."
             )
-        ids = getattr(self.model, "alternative", None) == place and hasattr(self.model, "nests")
+        ids = isinstance(self.model, NestedLogit) and self.model.is_id(place)
         if ids or getattr(self.model, "alternatives", None) is not None:
             raise DataError(
                 f"{what}={feature!r} holds ids of alternatives, which have no order and can't be moved."

@@ -11,10 +11,10 @@ from scipy.optimize import minimize
 from scipy.special import lambertw
 
 from entourage.choice import ChoiceModel, MultinomialLogit
+from entourage.decisions.assortment_problem import positions_among, weights_of_situations
 from entourage.decisions.candidates import Candidates, candidates_of, numbers_of_objects
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
-from entourage.decisions.offer import positions_among, weights_of_situations
 from entourage.errors import ParameterError, ShapeError, check_choice, check_number
 
 __all__ = ["Prices", "best_prices"]
@@ -343,7 +343,8 @@ def _equal_markups(problem: _Problem) -> Floats | None:
         or not np.array_equal(problem.changed, np.flatnonzero(problem.own))
     ):
         return None
-    slope = -float(model.coef_[problem.place])
+    place = model.linear_place(problem.place)
+    slope = 0.0 if place is None else -float(model.coef_[place])
     if slope <= 0 or len(problem.cost) > 1:
         return None
     prices = np.where(problem.own, problem.cost[0], problem.now)

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from entourage.decisions.assortment_problem import AssortmentProblem
 from entourage.decisions.fractional import Found, best_of_logit, values_of_masks
-from entourage.decisions.offer import Offer
 from entourage.decisions.structure import Structure
 
 __all__ = ["Progress", "branch_and_bound", "count_sets", "enumerate_sets", "exchange"]
@@ -25,23 +25,25 @@ _NODES = 20_000  # of branch and bound
 _TOLERANCE = 1e-10  # of a bound, relative: what is nearer is as good
 
 
-def count_sets(offer: Offer) -> int:
+def count_sets(problem: AssortmentProblem) -> int:
     """Return how many sets the constraints allow."""
-    needed = len(offer.required)
-    return sum(comb(len(offer.free), size - needed) for size in range(offer.low, offer.high + 1))
+    needed = len(problem.required)
+    return sum(comb(len(problem.free), size - needed) for size in range(problem.low, problem.high + 1))
 
 
-def enumerate_sets(offer: Offer, on_progress: Progress | None = None, *, keep: bool = False) -> Found:
+def enumerate_sets(
+    problem: AssortmentProblem, on_progress: Progress | None = None, *, keep: bool = False
+) -> Found:
     """Evaluate every set; of equal ones the smallest is the best, then the one of the first objects.
 
     With ``keep``, an interruption (Ctrl-C) ends the search with the best set so far.
     """
-    total, done = count_sets(offer), 0
+    total, done = count_sets(problem), 0
     best: tuple[float, Index] | None = None
     by_size: dict[int, float] = {}
     try:
-        for rows in _all_sets(offer):
-            values = offer.values(rows)
+        for rows in _all_sets(problem):
+            values = problem.values(rows)
             at = int(np.argmax(values))
             size, top = rows.shape[1], float(values[at])
             by_size[size] = max(top, by_size.get(size, -np.inf))
@@ -59,23 +61,23 @@ def enumerate_sets(offer: Offer, on_progress: Progress | None = None, *, keep: b
     return Found(np.sort(best[1]), "enumeration", True, None, total, by_size)
 
 
-def _all_sets(offer: Offer) -> Iterator[Index]:
+def _all_sets(problem: AssortmentProblem) -> Iterator[Index]:
     """Yield all sets, as positions (c, size), the smallest first."""
-    needed = len(offer.required)
-    for size in range(offer.low, offer.high + 1):
-        chosen = combinations(offer.free.tolist(), size - needed)
-        left = comb(len(offer.free), size - needed)
+    needed = len(problem.required)
+    for size in range(problem.low, problem.high + 1):
+        chosen = combinations(problem.free.tolist(), size - needed)
+        left = comb(len(problem.free), size - needed)
         while left:
             count = min(left, _BATCH)
             flat = chain.from_iterable(islice(chosen, count))
             free = np.fromiter(flat, dtype=np.int64, count=count * (size - needed)).reshape(count, -1)
-            fixed = np.broadcast_to(offer.required, (count, needed))
+            fixed = np.broadcast_to(problem.required, (count, needed))
             yield np.sort(np.concatenate([fixed, free], axis=1), axis=1)
             left -= count
 
 
 def exchange(
-    offer: Offer,
+    problem: AssortmentProblem,
     *,
     restarts: int = 8,
     random_state: int = 0,
@@ -97,10 +99,10 @@ def exchange(
     try:
         for i in range(total):
             if i < 2:
-                objects, tried = (_grown, _ordered)[i](offer)
+                objects, tried = (_grown, _ordered)[i](problem)
             else:
-                objects, tried = given[i - 2] if i - 2 < len(given) else _random(offer, rng), 0
-            value, objects, more = _climb(offer, objects)
+                objects, tried = given[i - 2] if i - 2 < len(given) else _random(problem, rng), 0
+            value, objects, more = _climb(problem, objects)
             evaluated += tried + more
             if best is None or value > best[0] + _GAIN * abs(best[0]):
                 best = (value, objects)
@@ -114,46 +116,48 @@ def exchange(
     return Found(np.sort(best[1]), method, False, None, evaluated)
 
 
-def _grown(offer: Offer) -> tuple[Index, int]:
+def _grown(problem: AssortmentProblem) -> tuple[Index, int]:
     """Grow a set by the best object, one at a time, to the least size and on while the value rises."""
-    objects, tried = offer.required, 0
-    value = offer.value_of(objects) if len(objects) or offer.outside else -np.inf
-    while len(objects) < offer.high:
-        rest = np.setdiff1d(offer.free, objects)
+    objects, tried = problem.required, 0
+    value = problem.value_of(objects) if len(objects) or problem.outside else -np.inf
+    while len(objects) < problem.high:
+        rest = np.setdiff1d(problem.free, objects)
         rows = np.sort(
             np.concatenate([np.broadcast_to(objects, (len(rest), len(objects))), rest[:, None]], 1), 1
         )
-        values = offer.values(rows)
+        values = problem.values(rows)
         tried += len(rows)
         at = int(np.argmax(values))
-        if len(objects) >= offer.low and values[at] <= value + _GAIN * abs(value):
+        if len(objects) >= problem.low and values[at] <= value + _GAIN * abs(value):
             break
         value, objects = float(values[at]), rows[at]
     return objects, tried
 
 
-def _ordered(offer: Offer) -> tuple[Index, int]:
+def _ordered(problem: AssortmentProblem) -> tuple[Index, int]:
     """Return the best of the sets that hold the free objects of the largest values."""
-    order = offer.free[np.argsort(-(offer.weights @ offer.values_of_situations)[offer.free], kind="stable")]
-    needed = len(offer.required)
-    sizes = range(max(offer.low, 0), offer.high + 1)
-    sets = [np.sort(np.concatenate([offer.required, order[: size - needed]])) for size in sizes]
-    values = [offer.value_of(one) for one in sets]
+    order = problem.free[
+        np.argsort(-(problem.weights @ problem.values_of_situations)[problem.free], kind="stable")
+    ]
+    needed = len(problem.required)
+    sizes = range(max(problem.low, 0), problem.high + 1)
+    sets = [np.sort(np.concatenate([problem.required, order[: size - needed]])) for size in sizes]
+    values = [problem.value_of(one) for one in sets]
     return sets[int(np.argmax(values))], len(sets)
 
 
-def _random(offer: Offer, rng: np.random.Generator) -> Index:
-    size = int(rng.integers(offer.low, offer.high + 1)) - len(offer.required)
-    return np.sort(np.concatenate([offer.required, rng.choice(offer.free, size, replace=False)]))
+def _random(problem: AssortmentProblem, rng: np.random.Generator) -> Index:
+    size = int(rng.integers(problem.low, problem.high + 1)) - len(problem.required)
+    return np.sort(np.concatenate([problem.required, rng.choice(problem.free, size, replace=False)]))
 
 
-def _climb(offer: Offer, objects: Index) -> tuple[float, Index, int]:
+def _climb(problem: AssortmentProblem, objects: Index) -> tuple[float, Index, int]:
     """Take the best set that differs by one object added, dropped or exchanged, while it is better."""
-    value, tried = offer.value_of(objects), 1
+    value, tried = problem.value_of(objects), 1
     while True:
         found: tuple[float, Index] | None = None
-        for rows in _neighbours(offer, objects):
-            values = offer.values(rows)
+        for rows in _neighbours(problem, objects):
+            values = problem.values(rows)
             tried += len(rows)
             at = int(np.argmax(values))
             if values[at] > (value if found is None else found[0]) + _GAIN * abs(value):
@@ -163,15 +167,15 @@ def _climb(offer: Offer, objects: Index) -> tuple[float, Index, int]:
         value, objects = found
 
 
-def _neighbours(offer: Offer, objects: Index) -> Iterator[Index]:
+def _neighbours(problem: AssortmentProblem, objects: Index) -> Iterator[Index]:
     """Yield the sets with an object more, an object less, and another object, (c, size) each."""
-    inside, rest = np.intersect1d(objects, offer.free), np.setdiff1d(offer.free, objects)
+    inside, rest = np.intersect1d(objects, problem.free), np.setdiff1d(problem.free, objects)
     with_all = np.broadcast_to(objects, (len(rest), len(objects)))
-    if len(objects) < offer.high and len(rest):
+    if len(objects) < problem.high and len(rest):
         yield np.sort(np.concatenate([with_all, rest[:, None]], axis=1), axis=1)
     if len(inside):
         fewer = np.stack([objects[objects != one] for one in inside])  # (inside, size - 1)
-        if len(objects) > offer.low:
+        if len(objects) > problem.low:
             yield fewer
         if len(rest):
             pairs = np.repeat(fewer, len(rest), axis=0)
@@ -180,7 +184,7 @@ def _neighbours(offer: Offer, objects: Index) -> Iterator[Index]:
 
 def branch_and_bound(
     structure: Structure,
-    offer: Offer,
+    problem: AssortmentProblem,
     *,
     start: Index,
     on_progress: Progress | None = None,
@@ -193,8 +197,8 @@ def branch_and_bound(
     """
     m = structure.weights.shape[1]
     best = np.isin(np.arange(m), start)
-    value = float(values_of_masks(structure, offer, best[None])[0])
-    inside, allowed = (np.isin(np.arange(m), which) for which in (offer.required, offer.free))
+    value = float(values_of_masks(structure, problem, best[None])[0])
+    inside, allowed = (np.isin(np.arange(m), which) for which in (problem.required, problem.free))
     heap: list[tuple[float, int, Masks, Masks]] = []
     nodes = 0
 
@@ -202,17 +206,17 @@ def branch_and_bound(
         """Bound a branch, try the sets that its situations like best, and keep it if it may hold a better one."""
         nonlocal best, value, nodes
         within = int(inside.sum())
-        if within > offer.high or within + int(allowed.sum()) < offer.low:
+        if within > problem.high or within + int(allowed.sum()) < problem.low:
             return
         nodes += 1
-        tops, sets = best_of_logit(structure, offer, inside, allowed)
-        values = values_of_masks(structure, offer, sets)
+        tops, sets = best_of_logit(structure, problem, inside, allowed)
+        values = values_of_masks(structure, problem, sets)
         at = int(np.argmax(values))
         if values[at] > value + _GAIN * abs(value):
             best, value = sets[at], float(values[at])
-        bound = float(offer.weights @ tops)
+        bound = float(problem.weights @ tops)
         if bound > value + _TOLERANCE * max(abs(value), abs(bound)):
-            share = offer.weights @ sets
+            share = problem.weights @ sets
             doubt = np.where(allowed, np.minimum(share, 1 - share), -1.0)
             branch = np.zeros(m, dtype=bool)
             branch[int(np.argmax(doubt))] = True

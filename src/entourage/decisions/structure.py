@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.choice import MultinomialLogit, NestedLogit
-from entourage.decisions.offer import Offer
+from entourage.decisions.assortment_problem import AssortmentProblem
 from entourage.nets.registry import entry_of
 
 __all__ = ["Structure", "is_context_free", "structure_of"]
@@ -71,24 +71,24 @@ def is_context_free(model: Any) -> bool:
     return entry is not None and entry.net is type(net) and not entry.context
 
 
-def structure_of(offer: Offer) -> Structure | None:
+def structure_of(problem: AssortmentProblem) -> Structure | None:
     """Return the closed form of a market, or None where it has none."""
-    model = offer.market.model
-    if offer.market.kind == "subset":
+    model = problem.market.model
+    if problem.market.kind == "subset":
         return None
     nested = type(model) is NestedLogit and model.relative_ is None
     if not nested and not is_context_free(model):
         return None
-    m, n = offer.candidates.m, offer.n_situations
-    everything = offer.sets_of(np.arange(m)[None])
-    weights = np.asarray(offer.market.probabilities(everything), dtype=np.float64).reshape(n, m)
-    outside = offer.market.outside(everything)
+    m, n = problem.candidates.m, problem.n_situations
+    everything = problem.sets_of(np.arange(m)[None])
+    weights = np.asarray(problem.market.probabilities(everything), dtype=np.float64).reshape(n, m)
+    outside = problem.market.outside(everything)
     nothing = np.zeros(n) if outside is None else np.asarray(outside, dtype=np.float64)
     if (weights < _LEAST).any() or (outside is not None and (nothing < _LEAST).any()):
         return None  # too far apart for this
     nest, dissimilarity = np.arange(m), np.ones(m)
     if nested:
-        ids = offer.candidates.features[..., model.alternative]
+        ids = model.ids_of(everything).reshape(n, m)
         if (ids != ids[0]).any():
             return None  # an object is another alternative in another situation
         nest = model.nest_of_[np.searchsorted(model.alternatives_, ids[0])]
@@ -97,6 +97,6 @@ def structure_of(offer: Offer) -> Structure | None:
         nest, own = np.unique(nest, return_inverse=True)
         nest, dissimilarity = own, dissimilarity[nest]
     logsum = np.zeros(n)
-    if offer.objective == "surplus":
-        logsum = np.asarray(offer.market.logsum(everything), dtype=np.float64)
+    if problem.objective == "surplus":
+        logsum = np.asarray(problem.market.logsum(everything), dtype=np.float64)
     return Structure(weights, nothing, logsum, nest, dissimilarity)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from entourage.choice import MixedLogit, MultinomialLogit, NestedLogit
+from entourage.choice import CrossNestedLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data.sets import AnySets
 from entourage.decisions.intervals import Estimate, intervals_of
 from entourage.decisions.market import Market, market_of
@@ -167,8 +167,8 @@ def willingness_to_pay(
         ratio = coefficient_ratio(market.model, *places, units=units, level=settings.get("level", 0.05))
     if ratio is None and how == "delta":
         raise ParameterError(
-            "The delta method needs a utility that is linear in both columns (MultinomialLogit, NestedLogit). Leave "
-            "intervals out."
+            "The delta method needs a utility that is linear in both columns (MultinomialLogit, NestedLogit, say). "
+            "Leave intervals out."
         )
     if ratio is None:
         ratio = intervals_of(market, work.measure, **for_intervals(settings))["median"]
@@ -250,14 +250,10 @@ def _coefficients(model: Any, feature: int, cost: int) -> tuple[int, int] | None
     both, relative = {feature, cost}, getattr(model, "relative_", None)
     if relative is not None and both & set(relative.places):
         return None
-    if type(model) is MultinomialLogit and model.alternatives is None:
-        return feature, cost
-    if type(model) is MixedLogit and not both & set(model.columns_.tolist()):
-        return feature, cost
-    if type(model) is NestedLogit and model.alternative not in both:
-        before = len(model.alternatives_) - 1 if model.intercepts else 0
-        return before + feature - (feature > model.alternative), before + cost - (cost > model.alternative)
-    return None
+    if type(model) not in (MultinomialLogit, NestedLogit, CrossNestedLogit, MixedLogit):
+        return None  # what is derived from these may have other utilities
+    i, j = model.linear_place(feature), model.linear_place(cost)
+    return None if i is None or j is None else (i, j)
 
 
 def marginal_log_odds(market: Market, offers: Offers, place: int) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from entourage.choice import MixedLogit
+from entourage.choice import LatentClassLogit, MixedLogit
 from entourage.choice.base import ChoiceModel
 from entourage.decisions.intervals import Estimate, interval_method, intervals_of
 from entourage.decisions.market import Market, market_of
@@ -244,14 +244,22 @@ def _cost_coefficient(market: Market, cost: Any, *, check: bool = True) -> float
         if not np.isfinite(cost) or cost >= 0:
             raise ParameterError(f"The coefficient of cost must be negative; got {cost:g}.")
         return float(cost)
-    name = market.names()[market.place_of(cost if isinstance(cost, str) else int(cost))]
-    if not isinstance(model, ChoiceModel) or name not in getattr(model, "parameter_names_", []):
-        hint = " Its coefficient is random." if isinstance(model, MixedLogit) else ""
+    column = market.place_of(cost if isinstance(cost, str) else int(cost))
+    name = market.names()[column]
+    place = model.linear_place(column) if isinstance(model, ChoiceModel) else None
+    if place is None:
+        hint = (
+            " Its coefficient is random."
+            if isinstance(model, MixedLogit)
+            else " That of each class is another."
+            if isinstance(model, LatentClassLogit)
+            else ""
+        )
         raise ParameterError(
             f"{type(model).__name__} has no fixed coefficient of {name!r}.{hint} Give the coefficient itself, a "
             "negative number such as cost=-0.4."
         )
-    found = float(model.coef_[model.parameter_names_.index(name)])
+    found = float(model.coef_[place])
     if check and not found < 0:
         raise ParameterError(
             f"The coefficient of {name!r} is {found:.4g}, and one of cost must be negative. Check the column, or give "

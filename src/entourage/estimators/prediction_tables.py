@@ -8,6 +8,7 @@ from pyarrow import parquet
 
 from entourage.data.files import replacing
 from entourage.data.frames import arrow_table
+from entourage.data.grouping import labels_of_sets
 from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
 from entourage.errors import DataError
 from entourage.estimators.inputs import encoder_of
@@ -16,14 +17,16 @@ from entourage.estimators.net_estimator import NetEstimator
 __all__ = ["predict_stream", "predict_table"]
 
 
-def predict_table(model: NetEstimator, frame: Any) -> pa.Table:
+def predict_table(model: NetEstimator, frame: Any, people: str | None = None) -> pa.Table:
     """Return the table with columns added, such as score and rank (0 = best), its rows in the order they came.
 
-    Where the table has such a column itself, the new one is called predicted_score or predicted_rank.
+    Where the table has such a column itself, the new one is called predicted_score or predicted_rank. ``people`` is the
+    column of the decision maker, for models that know some.
     """
     table = arrow_table(frame)
     packed = encoder_of(model)(table, with_target=False)
-    scores = model.predict_scores(packed.sets)
+    known: dict[str, Any] = {} if people is None else {"people": labels_of_sets(table, packed, people)}
+    scores = model.predict_scores(packed.sets, **known)
     for name, values in model.columns(packed.sets, scores).items():
         free = [n for n in (name, f"predicted_{name}") if n not in table.column_names]
         if not free:

@@ -32,6 +32,7 @@ from entourage.nets import FATE, FETA, Net, SetAttention
 from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.context_free import ContextFree
 from entourage.pretrained.weights import available
+from entourage.selection.logits import logit_candidates
 from entourage.tasks import task_of
 
 __all__ = [
@@ -219,6 +220,8 @@ def list_candidates(
     large = Candidate(
         "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
     )
+    if kind == "choice" and not outside:
+        found += [Candidate(*logit, compared=False, blended=False) for logit in logit_candidates()]
     return [*found, large]
 
 

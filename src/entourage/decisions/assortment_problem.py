@@ -12,7 +12,7 @@ from entourage.decisions.candidates import Candidates
 from entourage.decisions.market import Market
 from entourage.errors import ParameterError, ShapeError, check_choice, check_number
 
-__all__ = ["OBJECTIVES", "Offer", "make_offer", "positions_among", "weights_of_situations"]
+__all__ = ["OBJECTIVES", "AssortmentProblem", "make_problem", "positions_among", "weights_of_situations"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 21  # numbers in the objects of one batch, so that memory stays 
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class AssortmentProblem:
     """Candidates, the situations in which a set of them is offered, and the constraints on the set.
 
     Attributes
@@ -84,8 +84,8 @@ class Offer:
         nothing = self.market.outside(sets)
         return self.weights @ p, None if nothing is None else float(self.weights @ nothing)
 
-    def with_limits(self, low: int, high: int) -> "Offer":
-        """Return the same offer with other limits on the size of a set."""
+    def with_limits(self, low: int, high: int) -> "AssortmentProblem":
+        """Return the same problem with other limits on the size of a set."""
         return replace(self, low=low, high=high)
 
     def _by_situation(self, rows: Index) -> Floats:
@@ -105,7 +105,7 @@ class Offer:
             yield slice(begin, begin + step)
 
 
-def make_offer(
+def make_problem(
     market: Market,
     candidates: Candidates,
     *,
@@ -115,7 +115,7 @@ def make_offer(
     required: Any,
     forbidden: Any,
     weights: ArrayLike | None,
-) -> Offer:
+) -> AssortmentProblem:
     """Check everything and lay out the problem."""
     check_choice("objective", objective, OBJECTIVES)
     m = candidates.m
@@ -128,7 +128,7 @@ def make_offer(
         raise ParameterError(f"Object {both[0]} is required and forbidden; leave one of them out.")
     free = np.setdiff1d(np.arange(m), np.concatenate([needed, barred]))
     low, high = _limits(size, len(needed), len(needed) + len(free), outside)
-    return Offer(
+    return AssortmentProblem(
         market,
         candidates,
         weights_of_situations(weights, candidates.n_situations),
