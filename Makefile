@@ -3,15 +3,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 
-.PHONY: setup demo test long-tests check bench docs clean
+.PHONY: setup demo test heavy-tests long-tests check bench docs clean
 
 setup: $(STAMP)-dev
 
 demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the paper, write demo/report.html
 	$(BIN)/entourage demo
 
-test: $(STAMP)-dev  ## all tests
-	$(BIN)/python -m pytest
+test: $(STAMP)-dev  ## all tests but the heavy ones
+	$(BIN)/python -m pytest -m "not heavy"
+
+heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
+	$(BIN)/python -m pytest -m heavy tests
 
 long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
 	$(BIN)/python -m benchmarks.calibration.context_test

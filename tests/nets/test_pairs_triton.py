@@ -13,6 +13,8 @@ from entourage import FETA
 from entourage.nets import Scorer, pairs, pairs_triton
 from entourage.nets.layers import ACTIVATIONS, MLP
 
+pytestmark = pytest.mark.heavy
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NETS = {"relu": {}, "gelu": {"activation": "gelu"}, "rounds": {"rounds": 2}}
 LAWS = [

@@ -46,6 +46,7 @@ def test_a_study_goes_on_and_ends_as_if_never_interrupted(tmp_path):
     assert again.trials == parts.trials, "nothing is tried again"
 
 
+@pytest.mark.heavy
 def test_a_killed_process_leaves_a_study_that_goes_on(tmp_path):
     journal = tmp_path / "study"
     code = f"""
@@ -76,6 +77,7 @@ tune(RankSVM(), *data, space=space_of(baselines.RankSVM()), trials=500, folds=2,
     assert len(found.trials) == finished + 2
 
 
+@pytest.mark.heavy
 def test_workers_share_a_study(tmp_path):
     found = tune(SMALL, X, RANKS, space=SPACE, trials=4, folds=1, workers=2, study=tmp_path / "study")
     assert len(found.trials) == 4

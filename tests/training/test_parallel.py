@@ -146,6 +146,7 @@ def test_an_interrupt_is_no_result():
         pool.submit(1)
 
 
+@pytest.mark.heavy
 def test_results_are_mapped_in_the_order_of_the_jobs_and_no_process_is_left_behind():
     before = set(multiprocessing.active_children())
     assert list(map_in_order(wait_then_square, range(3))) == [0, 1, 4]
@@ -157,7 +158,7 @@ def test_results_are_mapped_in_the_order_of_the_jobs_and_no_process_is_left_behi
     assert list(map_in_order(wait_then_square, [], workers=2)) == []
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.heavy)])
 def test_after_an_error_no_job_that_waits_is_begun_and_no_process_is_left(tmp_path, workers):
     before = set(multiprocessing.active_children())
     with (

@@ -173,6 +173,7 @@ for one, other in zip(plain, traced):
 """
 
 
+@pytest.mark.heavy
 def test_steps_of_several_nets_can_be_traced():
     """As `torch.compile` does it, but for making kernels; by itself, since checks of shapes can't be traced."""
     done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True)
