@@ -528,9 +528,9 @@ def test_few_choices_are_looked_at_before_they_are_learnt_by_heart():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 4, 3)), rng.integers(4, size=100)  # nothing to learn
     settings = {"random_state": 0, "patience": 4}
-    model = DiscreteChooser(FATE(width=16), **settings).fit(X, y)
+    model = DiscreteChooser(FATE(width=32), **settings).fit(X, y)
     assert [row["step"] for row in model.history_[:5]] == [12, 25, 50, 100, 200]
-    late = DiscreteChooser(FATE(width=16), evaluate_every=100, **settings).fit(X, y)
+    late = DiscreteChooser(FATE(width=32), evaluate_every=100, **settings).fit(X, y)
     fresh, chosen = rng.normal(size=(1_000, 4, 3)), rng.integers(4, size=1_000)
     assert model.log_likelihood(fresh, chosen) > late.log_likelihood(fresh, chosen)
 
