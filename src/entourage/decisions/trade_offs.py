@@ -41,7 +41,7 @@ class WillingnessToPay:
     values : of each object, in the order of the input; NaN where not identified
     estimate : the median over objects; the ratio of coefficients where the utility is linear in both columns
     quantiles : of ``values``, by share
-    unidentified : how many objects have none, since the cost hardly changes their odds
+    unidentified : how many objects have none, since the cost hardly changes their odds, or a value is missing
     wrong_sign : how many have none, since a higher cost raises their odds
     """
 
@@ -94,7 +94,8 @@ class WillingnessToPay:
         n = len(self.values)
         if self.unidentified:
             lines.append(
-                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds."
+                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds, or "
+                "a value is missing."
             )
         if self.wrong_sign:
             lines.append(
