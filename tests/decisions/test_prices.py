@@ -39,7 +39,7 @@ def test_equal_markups_meet_the_closed_form_and_the_gradient_finds_them(logit):
     closed = best_prices(logit, OBJECTS, **SETTINGS)
     climbed = best_prices(logit, OBJECTS, method="gradient", **SETTINGS)
     assert closed.method == "closed form (equal markups)"
-    assert climbed.method == "projected gradient (exact gradients), 6 starts"
+    assert climbed.method == "grids, then projected gradient (exact gradients) from 1 point"
     for found in (closed, climbed):
         assert found.prices[1:] - COST[1:] == pytest.approx([markup, markup], abs=1e-6)
         assert found.prices[0] == 0

@@ -94,8 +94,8 @@ class WillingnessToPay:
         n = len(self.values)
         if self.unidentified:
             lines.append(
-                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds, or "
-                "a value is missing."
+                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds, "
+                "or a value is missing."
             )
         if self.wrong_sign:
             lines.append(
