@@ -15,7 +15,10 @@ __all__ = ["climb", "equal_markups", "search_grids"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-GRID = 33  # prices of one object that are tried at once
+GRID, FINE = (
+    33,
+    257,
+)  # prices of one object that are tried at once: before slopes are followed, and without these
 _ZOOMS = (1.0, 1 / 8, 1 / 64)  # the widths of the grids, in those of the bounds
 _MOST_ROUNDS = 20
 _GAIN = 1e-12  # what a better price is better by, relative to the profit, so that rounding makes no cycles
@@ -44,7 +47,7 @@ def climb(problem: PriceProblem, restarts: int, seed: int) -> tuple[Floats, Floa
     """
     low, high = problem.low, problem.high
     width = np.where(high > low, high - low, 1.0)
-    coarse, _ = _over_grids(problem, _starts(problem, restarts, seed), _ZOOMS[:1])
+    coarse, _ = _over_grids(problem, _starts(problem, restarts, seed), _ZOOMS[:1], GRID)
     _, first = np.unique(np.round((coarse - low) / width, 3), axis=0, return_index=True)
     starts = coarse[np.sort(first)]
     scale = float(np.abs(problem.profits(_whole(problem, starts))).max()) or 1.0
@@ -84,11 +87,13 @@ def search_grids(problem: PriceProblem, restarts: int, seed: int) -> tuple[Float
     prices : the best, of the objects whose price changes
     values : the profit that each start reached
     """
-    at, values = _over_grids(problem, _starts(problem, restarts, seed), _ZOOMS)
+    at, values = _over_grids(problem, _starts(problem, restarts, seed), _ZOOMS, FINE)
     return at[int(np.argmax(values))], values
 
 
-def _over_grids(problem: PriceProblem, starts: Floats, zooms: Sequence[float]) -> tuple[Floats, Floats]:
+def _over_grids(
+    problem: PriceProblem, starts: Floats, zooms: Sequence[float], count: int
+) -> tuple[Floats, Floats]:
     """Move every start over grids of each of these widths; return where they end, (starts, k), and their profits."""
     low, high, at = problem.low, problem.high, starts.copy()
     values = problem.profits(_whole(problem, at))
@@ -99,7 +104,7 @@ def _over_grids(problem: PriceProblem, starts: Floats, zooms: Sequence[float]) -
                 half = zoom * (high[j] - low[j])
                 grid = np.clip(at[:, j, None] + half * np.linspace(-1, 1, 2 * GRID - 1), low[j], high[j])
                 if zoom == 1:
-                    grid = np.tile(np.linspace(low[j], high[j], GRID), (len(at), 1))
+                    grid = np.tile(np.linspace(low[j], high[j], count), (len(at), 1))
                 tried = np.repeat(at, grid.shape[1], axis=0)
                 tried[:, j] = grid.ravel()
                 found = problem.profits(_whole(problem, tried)).reshape(grid.shape)
