@@ -22,6 +22,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(1, 5, size=(N, 4, 2))
 UTILITY = X @ [1.0, -1.0] + RNG.gumbel(size=(N, 4))
 CHOSEN = UTILITY.argmax(1)
+PLAIN = {"intervals": "none"}
 QUICK = {"steps": 15, "validation": 0, "random_state": 0, "device": "cpu"}
 MNL = MultinomialLogit().fit(X, CHOSEN)
 
@@ -63,20 +64,24 @@ def with_outside():
 )
 def test_sets_of_a_table_change_as_the_table_does_where_values_are_missing(change, where):
     given = Market(TABLE_MODEL).given(SHOP)
-    of_table = what_if(TABLE_MODEL, SHOP, change=change.replace("fresh = 1", "fresh = True"), where=where)
-    of_sets = what_if(TABLE_MODEL, given.sets, change=change, where=where)
+    of_table = what_if(
+        TABLE_MODEL, SHOP, change=change.replace("fresh = 1", "fresh = True"), where=where, **PLAIN
+    )
+    of_sets = what_if(TABLE_MODEL, given.sets, change=change, where=where, **PLAIN)
     assert SHOP.price.isna().sum() > 20
     np.testing.assert_allclose(given.back(of_sets.after.value), of_table.after.value, atol=1e-12)
     if change == "price *= 1.2":
         column = {"price": lambda price: 1.2 * price}
-        by_callable = what_if(TABLE_MODEL, given.sets, change=column)
+        by_callable = what_if(TABLE_MODEL, given.sets, change=column, **PLAIN)
         np.testing.assert_allclose(by_callable.after.value, of_sets.after.value, atol=1e-12)
 
 
 def test_sets_of_a_table_are_grouped_with_missing_values_apart():
     rounded = SHOP.assign(price=SHOP.price.round())
     sets = Market(TABLE_MODEL).sets_of(rounded)
-    labels = [one.group for one in what_if(TABLE_MODEL, sets, change="price *= 2", by="price").shifts]
+    labels = [
+        one.group for one in what_if(TABLE_MODEL, sets, change="price *= 2", by="price", **PLAIN).shifts
+    ]
     assert labels[-1] == "missing"
 
 
@@ -144,10 +149,10 @@ def test_codes_stay_codes():
 
 def test_added_rows_join_the_types_of_the_table():
     row = {"brand": "a", "price": 2, "fresh": 1}
-    same = what_if(TABLE_MODEL, SHOP, add=row | {"fresh": True, "price": 2.0})
-    np.testing.assert_array_equal(what_if(TABLE_MODEL, SHOP, add=row).after.value, same.after.value)
+    same = what_if(TABLE_MODEL, SHOP, add=row | {"fresh": True, "price": 2.0}, **PLAIN)
+    np.testing.assert_array_equal(what_if(TABLE_MODEL, SHOP, add=row, **PLAIN).after.value, same.after.value)
     np.testing.assert_array_equal(
-        what_if(TABLE_MODEL, SHOP, add='brand="a"; price=2; fresh=1').after.value, same.after.value
+        what_if(TABLE_MODEL, SHOP, add='brand="a"; price=2; fresh=1', **PLAIN).after.value, same.after.value
     )
     for name, odd in (("price", "cheap"), ("fresh", 2), ("fresh", "yes"), ("brand", 3)):
         with pytest.raises(UserError, match=f"{name}"):

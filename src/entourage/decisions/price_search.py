@@ -51,13 +51,9 @@ def climb(problem: PriceProblem, restarts: int, seed: int) -> tuple[Floats, Floa
     _, first = np.unique(np.round((coarse - low) / width, 3), axis=0, return_index=True)
     starts = coarse[np.sort(first)]
     scale = float(np.abs(problem.profits(_whole(problem, starts))).max()) or 1.0
-    smooth = isinstance(problem.market.model, ChoiceModel)  # nets compute in single precision: finer is noise
-    options = {
-        "ftol": 0.0 if smooth else 1e-9,
-        "gtol": 1e-10 if smooth else 1e-6,
-        "maxiter": 500,
-        "maxls": 40,
-    }
+    exact: dict[str, float] = {"ftol": 0.0, "gtol": 1e-10, "maxls": 40}
+    rough = {"ftol": 1e-7, "gtol": 1e-5, "maxls": 10}  # of nets, which compute in single precision
+    options = exact if isinstance(problem.market.model, ChoiceModel) else rough
 
     def loss(at: Floats) -> tuple[float, Floats]:
         prices = problem.now.copy()
@@ -69,7 +65,12 @@ def climb(problem: PriceProblem, restarts: int, seed: int) -> tuple[Floats, Floa
     for start in starts:
         ends = [(0.0, float(top)) for top in (high - low) / width]
         found = minimize(
-            loss, (start - low) / width, jac=True, method="L-BFGS-B", bounds=ends, options=options
+            loss,
+            (start - low) / width,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=ends,
+            options={"maxiter": 500, **options},
         )
         tried.append(-float(found.fun) * scale)
         if tried[-1] >= max(tried):
