@@ -14,6 +14,7 @@ from entourage.decisions import (
     demand_curve,
     elasticities,
     what_if,
+    willingness_to_pay,
 )
 from entourage.errors import UserError
 
@@ -189,7 +190,27 @@ def test_an_audit_of_nothing_does_not_pass():
         audit(MNL, X[:5, :1], {1: -1})
 
 
+def test_weight_0_is_left_out_of_willingness_to_pay():
+    """At a median and quantiles over objects, of which a net has another value for each."""
+    net = DiscreteChooser(FATE(width=8), **QUICK).fit(X, CHOSEN)
+    weights = (np.arange(N) % 3 > 0).astype(float)
+    weighted = willingness_to_pay(net, X, 0, 1, sample_weight=weights)
+    fewer = willingness_to_pay(net, X[weights > 0], 0, 1)
+    assert weighted.estimate.value == pytest.approx(fewer.estimate.value, rel=1e-5)
+    assert weighted.quantiles == pytest.approx(fewer.quantiles, rel=1e-5)
+    twice = willingness_to_pay(net, X, 0, 1, sample_weight=1 + weights).estimate.value
+    repeated = willingness_to_pay(net, np.concatenate([X, X[weights > 0]]), 0, 1).estimate.value
+    assert twice == pytest.approx(repeated, rel=0.01)  # up to what is between two neighbours
+
+
+def test_prices_beyond_the_bounds_are_named():
+    found = best_prices(MNL, [[1.0, 2.0], [1.0, 8.0]], 1, bounds=(1, 3), own=[1], cost=0.5)
+    assert "beyond the bounds" in found.notes[-1]
+
+
 REFUSED = [
+    (lambda: elasticities(MNL, X, 1, refits=[MNL]), "at least two models"),
+    (lambda: best_assortment(MNL, X[0], [1, 2, 3, 4], forbidden=range(4)), "All objects are forbidden"),
     (lambda: what_if(MNL, X, remove="x1 > 100"), "matches no object"),
     (lambda: what_if(MNL, X, change={1: [1.0, 2.0]}), "one for each of 480 objects"),
     (lambda: what_if(MNL, X, change={1: lambda v: v[:3]}), "one for each of 480 objects"),

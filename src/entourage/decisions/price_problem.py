@@ -96,6 +96,11 @@ class PriceProblem:
             )
         elif at_bound.any():
             notes.append("A price at a bound may be better beyond it, where the model was not asked.")
+        now = self.now[self.changed]
+        if ((now < self.low) | (now > self.high)).any():
+            notes.append(
+                "Some of the prices that came are beyond the bounds, so the profit before may be larger."
+            )
         if self.jumps:
             notes.append(
                 "The model sees standings within the set (relative, trees or a blend), so profit may jump with prices: "
