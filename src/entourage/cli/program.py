@@ -19,6 +19,7 @@ from entourage.cli.evaluate import evaluate
 from entourage.cli.fit import fit
 from entourage.cli.info import info
 from entourage.cli.predict import predict
+from entourage.cli.prices import prices
 from entourage.cli.reproduce import reproduce
 from entourage.cli.tune import tune
 from entourage.cli.whatif import whatif
@@ -73,6 +74,7 @@ for command in (
     elasticities,
     audit,
     assort,
+    prices,
 ):
     app.command()(command)
 

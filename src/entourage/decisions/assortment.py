@@ -386,6 +386,8 @@ def _notes(market: Market, problem: AssortmentProblem) -> tuple[str, ...]:
             if problem.objective == "revenue"
             else "The model has no outside option: shares are of those who choose something."
         )
+    if problem.objective == "surplus" and market.logsum_note is not None:
+        notes.append(market.logsum_note)
     if market.kind == "ranking":
         notes.append("Probabilities are those of the first place of a ranking.")
     return tuple(notes)
