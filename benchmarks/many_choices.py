@@ -18,6 +18,8 @@ import numpy as np
 
 from benchmarks.measure import peak_megabytes
 from entourage.choice import (
+    ContextualLogit,
+    CrossNestedLogit,
     LatentClassLogit,
     LinearContextLogit,
     MixedLogit,
@@ -32,25 +34,30 @@ TRUTH = np.array([1.0, -0.8, 0.5, -0.3, 0.2, 0.0])
 MODELS: dict[str, Any] = {
     "MultinomialLogit": lambda: MultinomialLogit(),
     "LinearContextLogit": lambda: LinearContextLogit(),
+    "ContextualLogit": lambda: ContextualLogit(),
     "RandomRegret": lambda: RandomRegret(),
     "NestedLogit": lambda: NestedLogit([[1, 2], [3, 4]]),
+    "CrossNestedLogit": lambda: CrossNestedLogit([[1, 2], [2, 3, 4]]),
     "LatentClassLogit": lambda: LatentClassLogit(2, restarts=1),
-    "MixedLogit, 50 draws": lambda: MixedLogit([0], draws=50),
+    "MixedLogit, 100 draws": lambda: MixedLogit([0], draws=100),
+    "MixedLogit, 100 draws, 10 choices a person": lambda: MixedLogit([0], draws=100),
 }
 SIZES = (100_000, 1_000_000)
 
 
 def measure(name: str, n: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
+    who = np.arange(n) // 10 if name.endswith("a person") else None
+    people = np.arange(n) if who is None else who
     x = rng.normal(size=(n, 5, 6))
     taste = np.tile(TRUTH, (n, 1))
     if name.startswith("Mixed"):
-        taste[:, 0] += rng.normal(size=n)
+        taste[:, 0] += rng.normal(size=people[-1] + 1)[people]
     elif name == "LatentClassLogit":
         taste[rng.random(n) < 0.3] *= -1
     u = np.einsum("nmd,nd->nm", x, taste) + rng.gumbel(size=(n, 5))
     chosen = u.argmax(1)
-    if name == "NestedLogit":
+    if name.endswith("NestedLogit"):
         x = np.concatenate([np.tile(np.arange(1.0, 6)[None, :, None], (n, 1, 1)), x], axis=2)
     targets = np.ones((n, 5))
     targets[np.arange(n), chosen] = 0
@@ -58,14 +65,19 @@ def measure(name: str, n: int) -> dict[str, Any]:
     data = sets.objects.nbytes / 2**20
     del x, u, taste, targets
     model = MODELS[name]()
-    model.fit(sets[:1000])  # what is imported at first use is not the fit's doing
+    model.fit(
+        sets[:1000], groups=None if who is None else who[:1000]
+    )  # what is imported at first use is not the fit's doing
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before, start = peak_megabytes(), time.perf_counter()
-    model.fit(sets)
+    model.fit(sets, groups=who)
     seconds, memory = time.perf_counter() - start, peak_megabytes() - before
     found = {"model": name, "choices": n, "seconds": seconds, "megabytes": memory, "data_megabytes": data}
-    if name == "MultinomialLogit":
-        found["largest_z"] = float(np.abs((model.coef_ - TRUTH) / model.standard_errors_).max())
+    if name.startswith("M"):
+        truth = np.append(TRUTH, 1.0)[
+            : len(model.coef_)
+        ]  # a random coefficient has a standard deviation of 1
+        found["largest_z"] = float(np.abs((model.coef_ - truth) / model.standard_errors_).max())
     return found | {"converged": bool(model.converged_), "machine": platform.machine()}
 
 

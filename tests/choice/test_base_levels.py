@@ -11,7 +11,6 @@ from entourage.choice import (
     MixedLogit,
     MultinomialLogit,
     NestedLogit,
-    base,
     compare_logits,
     likelihood_ratio_test,
 )
@@ -73,18 +72,6 @@ def test_codes_of_levels_are_not_taken_for_numbers(frame):
     encoder = TableEncoder.fit(many, **ROLES, target_kind="choice", codes=True)
     with pytest.raises(DataError, match="encoded as codes"):
         MultinomialLogit().fit(encoder(many).sets)
-
-
-def test_parts_change_nothing(frame, monkeypatch):
-    groups = frame["set"].to_numpy()[::3] % 40
-    whole = [model.fit(frame, **ROLES, groups=groups) for model in (MultinomialLogit(), LinearContextLogit())]
-    monkeypatch.setattr(base, "MOST_ROWS", 100)
-    parts = [model.fit(frame, **ROLES, groups=groups) for model in (MultinomialLogit(), LinearContextLogit())]
-    for one, other in zip(whole, parts, strict=True):
-        assert other.coef_ == pytest.approx(one.coef_, abs=1e-8)
-        assert other.standard_errors_ == pytest.approx(one.standard_errors_)
-        assert other.robust_standard_errors_ == pytest.approx(one.robust_standard_errors_)
-        assert other.log_likelihood_ == pytest.approx(one.log_likelihood_)
 
 
 def test_nested_models_are_tested_and_others_are_not(frame):

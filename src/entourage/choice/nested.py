@@ -3,8 +3,8 @@
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -22,14 +22,32 @@ __all__ = ["NestedLogit"]
 class _Nests(Packed):
     """Rows, one for each nest that an object is in, in the order of sets and, within each, of nests."""
 
-    whole = True
-
+    before: Index  # how many objects there are before each set, and in all, (n + 1,)
     objects: Index  # the object of each row, (R,)
+    by_object: Index  # the rows in the order of objects, (R,)
     cell: Index  # which alternative in which nest each row is, (R,)
     heads: Index  # the first row of each group, (G,): a group is the rows of one nest in one set
     nest: Index  # of each group, (G,)
     group: Index  # of each row, (R,)
     groups: Packed  # the groups of each set
+
+    def part(self, start: int, stop: int) -> Self:
+        row, group = int(self.offsets[start]), int(self.groups.offsets[start])
+        rows, groups = slice(row, self.offsets[stop]), slice(group, self.groups.offsets[stop])
+        return replace(
+            super().part(start, stop),
+            before=self.before[start : stop + 1] - self.before[start],
+            objects=self.objects[rows] - self.before[start],
+            by_object=self.by_object[rows] - row,
+            cell=self.cell[rows],
+            heads=self.heads[groups] - row,
+            nest=self.nest[groups],
+            group=self.group[rows] - group,
+            groups=self.groups.part(start, stop),
+        )
+
+    def chosen_in(self, rows: Index, start: int, stop: int) -> Index:
+        return np.asarray(rows[start:stop] - self.before[start])
 
 
 class NestedLogit(ChoiceModel):
@@ -261,15 +279,22 @@ class NestedLogit(ChoiceModel):
         nest = self._cell_nest[cell]
         begins = np.append(True, (np.diff(nest) != 0) | (np.diff(owner) != 0))
         heads = np.flatnonzero(begins)
-        features = np.delete(Packed.centred(sets).features, self._id_columns, axis=1)
-        if self.intercepts:
-            dummies = (code[:, None] == np.arange(1, len(self.alternatives_))).astype(np.float64)
-            features = np.concatenate([dummies, features], axis=1)
+        numbers = [i for i in range(sets.n_features) if i not in self._id_columns]
+        first_number = len(self.alternatives_) - 1 if self.intercepts else 0
+        features = np.empty((len(objects), first_number + len(numbers)))
+        for k in range(first_number):
+            features[:, k] = code[objects] == k + 1
+        centred = Packed.centred(sets).features
+        for k, column in enumerate(numbers):
+            features[:, first_number + k] = centred[objects, column]
         in_sets = np.bincount(owner[heads], minlength=len(sets))
         groups = Packed(np.zeros((len(heads), 0)), np.append(0, np.cumsum(in_sets)))
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(sets))))
         group = np.cumsum(begins) - 1
-        return _Nests(features[objects], offsets, objects, cell, heads, nest[heads], group, groups)
+        by_object = np.argsort(objects, kind="stable")
+        return _Nests(
+            features, offsets, sets.offsets, objects, by_object, cell, heads, nest[heads], group, groups
+        )
 
     # --- the model --------------------------------------------------------------------------------
 
@@ -293,7 +318,7 @@ class NestedLogit(ChoiceModel):
 
     def _steps(self, packed: Packed) -> Floats:
         others = np.ones(self.n_allocations + len(self.estimated_))
-        return np.append(1 / packed.spread(packed.features), others)
+        return np.append(1 / packed.spread(), others)
 
     def _names(self, features: Sequence[str]) -> list[str]:
         numbers = [name for i, name in enumerate(features) if i not in self._id_columns]
@@ -323,9 +348,10 @@ class NestedLogit(ChoiceModel):
     @staticmethod
     def _of_objects(nests: _Nests, log_p: Floats) -> Floats:
         """Sum the probabilities of the rows of each object: (R,) to (N,)."""
-        order = np.argsort(nests.objects, kind="stable")
+        if len(log_p) == nests.before[-1]:  # one row each
+            return np.asarray(log_p[nests.by_object])
         counts = np.bincount(nests.objects)
-        return log_sum_exp(log_p[order], np.cumsum(counts) - counts)
+        return log_sum_exp(log_p[nests.by_object], np.cumsum(counts) - counts)
 
     def _parts(self, theta: Floats, nests: _Nests) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return utilities with shares (R,), inclusive values (G,), log-probabilities: within, of nests, of rows."""
