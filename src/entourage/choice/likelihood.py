@@ -109,7 +109,8 @@ class Packed:
     def log_softmax(self, utilities: Floats) -> Floats:
         """Return log-probabilities: softmax over each set, (N, ...)."""
         shifted = utilities - np.maximum.reduceat(utilities, self.starts, axis=0)[self.owner]
-        return np.asarray(shifted - log_sum_exp(shifted, self.starts)[self.owner])
+        total = np.log(np.add.reduceat(np.exp(shifted), self.starts, axis=0))
+        return np.asarray(shifted - total[self.owner])
 
     def spread(self, values_of: Callable[[Any], Floats] | None = None, width: int = 1) -> Floats:
         """How much each feature differs within sets: its standard deviation there; 1 where it doesn't.

@@ -17,7 +17,7 @@ from entourage.errors import ModelFileError, ParameterError, check_number
 
 __all__ = ["MixedLogit"]
 
-CHUNK = 1_000_000  # objects times draws at once
+CHUNK = 300_000  # objects times draws at once: few enough for a processor's cache
 MOST_KEPT = 30_000_000  # numbers drawn that are kept; beyond, those of each batch are drawn again
 
 
