@@ -3,7 +3,8 @@
 Choices from sets of 5 alternatives with 6 features, 100,000 and 1,000,000 of them: seconds of a fit (by the clock, and
 of the processor, which other work doesn't slow), how much memory it takes at its peak beside the data, and how far the
 estimates are from the truth, in standard errors. Each fit runs in a process of its own. With ``--once`` a fit ends
-where it begins: it computes likelihood, gradient and standard errors, but takes no step, which tells its memory.
+where it begins: it computes the likelihood and its gradient a few times, but takes no step, and leaves out the Hessian
+where that is found by differences of gradients. That tells the memory of a fit, and the seconds of a gradient.
 Rows in ``results/many_choices.jsonl``.
 """
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,9 @@ from entourage.choice import (
     MultinomialLogit,
     NestedLogit,
     RandomRegret,
+    batches,
 )
+from entourage.choice.batches import Batches
 from entourage.data import Sets
 
 RESULTS = Path(__file__).parent / "results" / "many_choices.jsonl"
@@ -74,13 +78,29 @@ def measure(name: str, n: int, once: bool) -> dict[str, Any]:
         sets[:1000], groups=None if who is None else who[:1000]
     )  # what is imported at first use is not the fit's doing
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-    model._max_iter = 0 if once else model._max_iter
+    counted = Counter[str]()
+    total = Batches.total
+
+    def counting(*given: Any) -> Any:
+        counted["gradients"] += (
+            getattr(given[1], "__self__", None) is model
+        )  # not of the logit where it begins
+        return total(*given)
+
+    Batches.total = counting
+    if once:
+        model._max_iter = 0
+        batches.slopes_by_differences = lambda gradient, theta, steps: np.diag(np.abs(gradient(theta)) + 1)
     before, start, worked = peak_megabytes(), time.perf_counter(), time.process_time()
     with warnings.catch_warnings(action="ignore" if once else "default"):
         model.fit(sets, groups=who)
     found = {"model": name, "choices": n, "steps": "none" if once else "all"}
     found |= {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - worked}
-    found |= {"megabytes": peak_megabytes() - before, "data_megabytes": data}
+    found |= {
+        "gradients": counted["gradients"],
+        "megabytes": peak_megabytes() - before,
+        "data_megabytes": data,
+    }
     if name.startswith("M") and not once:
         truth = np.append(TRUTH, 1.0)[
             : len(model.coef_)

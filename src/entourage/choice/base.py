@@ -347,6 +347,14 @@ class ChoiceModel(OneChoicePredictor):
         self._check_fitted()
         return self._feature_names()
 
+    @property
+    def every_column(self) -> list[str]:
+        """The names of the columns that the model knows: base levels are among them."""
+        names = [f"x{i}" for i in range(self.n_features_in_)]
+        if self.table_ is not None:
+            names = list(TableEncoder.from_json(self.table_).feature_names)
+        return names if self.relative_ is None else names + self.relative_.names(names)
+
     def _names_of(self, sets: Sets) -> list[str]:
         """Return the names of the columns that are seen of sets, before the model is fitted."""
         if sets.encoder is None:
@@ -356,9 +364,7 @@ class ChoiceModel(OneChoicePredictor):
     def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
         if given is not None:
             return self._seen_names(list(given))
-        if self.table_ is not None:
-            return self._seen_names(TableEncoder.from_json(self.table_).feature_names)
-        return self._seen_names([f"x{i}" for i in range(self.n_features_in_)])
+        return [name for i, name in enumerate(self.every_column) if i not in self.dropped_]
 
     def _seen_names(self, names: list[str]) -> list[str]:
         names = names if self.relative_ is None else names + self.relative_.names(names)
@@ -386,8 +392,12 @@ class ChoiceModel(OneChoicePredictor):
             1 - self.log_likelihood_ / self.null_log_likelihood_ if self.null_log_likelihood_ else 0.0
         )
         self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
-        units = self.n_groups_ if self._panel else self.n_sets_
-        self.bic_ = float(np.log(units)) * self.n_parameters_ - 2 * self.log_likelihood_
+        self.bic_ = float(np.log(self.n_units)) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    @property
+    def n_units(self) -> int:
+        """How many contributions to the likelihood there are: people of a panel, otherwise sets."""
+        return self.n_groups_ if self._panel else self.n_sets_
 
     @property
     def clustered(self) -> bool:

@@ -69,12 +69,13 @@ class NestedLogit(ChoiceModel):
         The column that holds the id of the alternative, a whole number; the other columns are features. Of a table, the
         name of a column of whole numbers or of text, whose levels are then the ids.
     intercepts : bool
-        Whether each alternative has an intercept; that of the smallest id is 0.
+        Whether each alternative has an intercept; that of the smallest id, or of the one that ``base`` names, is 0.
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
     base : dict of str to str, optional
-        The base level of other categories of a table, see `MultinomialLogit`.
+        The base level of categories of a table, see `MultinomialLogit`; of the column of alternatives, that whose
+        intercept is 0.
 
     Attributes
     ----------
@@ -143,6 +144,11 @@ class NestedLogit(ChoiceModel):
             ) from None
         if any(len(nest) == 0 for nest in self.nests):
             raise ParameterError("A nest is empty; give it the ids of its alternatives, or leave it out.")
+        if not self.intercepts and self._base_name is not None:
+            raise ParameterError(
+                f"base names {self.alternative!r}, the column of alternatives, but intercepts=False leaves out their "
+                "intercepts. Leave one of the two out."
+            )
         self._check_overlap([i for i, count in Counter(ids).items() if count > 1])
 
     def _check_overlap(self, twice: Sequence[int | str]) -> None:
@@ -164,6 +170,13 @@ class NestedLogit(ChoiceModel):
         return [i for i, value in enumerate(self.dissimilarities_) if value > 1]
 
     # --- alternatives and nests -------------------------------------------------------------------
+
+    @property
+    def _base_name(self) -> str | None:
+        """The alternative whose intercept is 0, where ``base`` names it."""
+        named = isinstance(self.base, Mapping) and isinstance(self.alternative, str)
+        given = dict(self.base or {}).get(str(self.alternative)) if named else None
+        return None if given is None else str(given)
 
     def _without_base(self) -> tuple[str, ...]:
         return (self.alternative,) if isinstance(self.alternative, str) else ()
@@ -246,7 +259,15 @@ class NestedLogit(ChoiceModel):
         self.allocate()
 
     def allocate(self) -> None:
-        """Find which alternatives are in which nests, given ``alternatives_``."""
+        """Find which alternatives are in which nests and which have an intercept, given ``alternatives_``."""
+        base = 0
+        if self._base_name is not None and self._levels is not None:
+            level = check_choice(f"base of {self.alternative!r}", self._base_name, self._levels)
+            found = np.flatnonzero(self.alternatives_ == 1.0 + self._levels.index(level))
+            if len(found) == 0:
+                raise DataError(f"The base {level!r} of {self.alternative!r} is in no set. Choose another.")
+            base = int(found[0])
+        self._with_intercept = [code for code in range(len(self.alternatives_)) if code != base]
         cells = [
             (int(np.searchsorted(self.alternatives_, self.number_of(i))), k)
             for k, nest in enumerate(self.nests)
@@ -280,13 +301,13 @@ class NestedLogit(ChoiceModel):
         begins = np.append(True, (np.diff(nest) != 0) | (np.diff(owner) != 0))
         heads = np.flatnonzero(begins)
         numbers = [i for i in range(sets.n_features) if i not in self._id_columns]
-        first_number = len(self.alternatives_) - 1 if self.intercepts else 0
-        features = np.empty((len(objects), first_number + len(numbers)))
-        for k in range(first_number):
-            features[:, k] = code[objects] == k + 1
+        own: list[int] = self._with_intercept if self.intercepts else []
+        features = np.empty((len(objects), len(own) + len(numbers)))
+        for k, one in enumerate(own):
+            features[:, k] = code[objects] == one
         centred = Packed.centred(sets).features
         for k, column in enumerate(numbers):
-            features[:, first_number + k] = centred[objects, column]
+            features[:, len(own) + k] = centred[objects, column]
         in_sets = np.bincount(owner[heads], minlength=len(sets))
         groups = Packed(np.zeros((len(heads), 0)), np.append(0, np.cumsum(in_sets)))
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(sets))))
@@ -322,7 +343,8 @@ class NestedLogit(ChoiceModel):
 
     def _names(self, features: Sequence[str]) -> list[str]:
         numbers = [name for i, name in enumerate(features) if i not in self._id_columns]
-        called = [f"alternative {self._called(i)}" for i in self.alternatives_[1:]] if self.intercepts else []
+        own = self.alternatives_[self._with_intercept if self.intercepts else []]
+        called = [f"alternative {self._called(i)}" for i in own]
         return [*called, *numbers, *self._shares(), *(f"λ of nest {i}" for i in self.estimated_)]
 
     def _shares(self) -> list[str]:
