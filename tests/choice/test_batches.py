@@ -120,6 +120,19 @@ def test_batches_are_of_whole_people():
     assert max(big) <= 40
 
 
+def test_a_person_of_many_choices_is_computed_a_few_at_a_time(monkeypatch):
+    model = MixedLogit({0: "lognormal", 1: "normal"}, draws=20, correlated=True)
+    sets = model.task.sets_of(X, Y)
+    model._prepare(sets)
+    chosen, theta = np.flatnonzero(sets.targets == 0), np.array([0.1, -0.3, 0.4, 0.6, 0.2])
+    packed = model._learn_from(sets, np.zeros(len(sets), dtype=int))
+    whole = model._simulated(theta, packed, chosen)
+    monkeypatch.setattr("entourage.choice.mixed.CHUNK", 20 * 15)
+    for found, expected in zip(model._simulated(theta, packed, chosen), whole, strict=True):
+        assert found.shape == expected.shape
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
 def test_draws_made_again_are_the_same_draws():
     model = MixedLogit({0: "normal", 1: "uniform"}, draws=7)
     model._prepare(model.task.sets_of(X, Y))

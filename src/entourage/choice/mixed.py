@@ -367,22 +367,32 @@ class MixedLogit(PanelModel):
     def _simulated(self, theta: Floats, packed: _Drawn, chosen: Index) -> tuple[Floats, Floats, Floats]:
         """Return the log-likelihood of each person, (g,), its gradient, and the beliefs in draws, (g, r)."""
         full, chosen = self._full(theta), packed.rows_of(chosen)
-        heads, draws = packed.heads[:-1], packed.draws
-        counts = np.diff(np.append(heads, len(chosen)))
-        person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
+        heads, draws, x = packed.heads[:-1], packed.draws, packed.features
         drawn = self._coefficients(full, draws)  # (g, r, k)
-        log_p = self._log_p(full, packed, drawn, person)  # (N, r)
-        own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
-        total = np.logaddexp.reduce(own, axis=1)
-        belief = np.exp(own - total[:, None])  # of each draw, given the choices
-        p = np.exp(log_p)
-        x = packed.features
-        mixed = np.einsum("nr,nr->n", p, belief[person])
-        slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
+        if len(heads) == 1 and len(x) * self.draws > CHUNK:
+            own, mean = self._of_one_person(full, packed, chosen, drawn)
+            belief = np.exp(own - np.logaddexp.reduce(own, axis=1)[:, None])
+            taken = x[chosen].sum(0)
+            slopes = (taken - mean @ belief[0])[None]
+            surprises = (taken[column] - mean[[column]] for column in self.columns_)  # (1, r) each
+        else:
+            counts = np.diff(np.append(heads, len(chosen)))
+            person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
+            log_p = self._log_p(full, packed, drawn, person)  # (N, r)
+            own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
+            belief = np.exp(
+                own - np.logaddexp.reduce(own, axis=1)[:, None]
+            )  # in each draw, given the choices
+            p = np.exp(log_p)
+            mixed = np.einsum("nr,nr->n", p, belief[person])
+            slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
+            surprises = (
+                np.add.reduceat(x[chosen, column][:, None] - packed.sum(p * x[:, [column]]), heads, axis=0)
+                for column in self.columns_
+            )  # (g, r) each
         spreads = np.empty((len(heads), len(self.laws) + len(self._pairs)))
-        for k, column in enumerate(self.columns_):
-            surprise = x[chosen, column][:, None] - packed.sum(p * x[:, [column]])  # (n, r)
-            felt = belief * np.add.reduceat(surprise, heads, axis=0)  # (g, r)
+        for k, (column, surprise) in enumerate(zip(self.columns_, surprises, strict=True)):
+            felt = belief * surprise  # (g, r)
             if self.laws[k].sign:
                 felt *= drawn[..., k]
             slopes[:, column] = felt.sum(1)
@@ -391,7 +401,23 @@ class MixedLogit(PanelModel):
                 if a == k:
                     spreads[:, len(self.laws) + j] = (felt * draws[..., b]).sum(1)
         gradient = np.concatenate([slopes, spreads], axis=1)[:, self._free]
-        return total - np.log(self.draws), gradient, belief
+        return np.logaddexp.reduce(own, axis=1) - np.log(self.draws), gradient, belief
+
+    def _of_one_person(
+        self, full: Floats, packed: _Drawn, chosen: Index, drawn: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the log-likelihood of all choices by each draw, (1, r), and the sum over sets of the mean x, (d, r).
+
+        For a person of so many choices that a few at a time are computed.
+        """
+        own, mean = np.zeros((1, self.draws)), np.zeros((packed.features.shape[1], self.draws))
+        sets, most = Packed(packed.features, packed.offsets), self._rows_at_once(len(full))
+        for start, stop in stretches(sets.offsets, most):
+            part = sets.part(start, stop)
+            log_p = self._log_p(full, part, drawn, np.zeros_like(part.owner))
+            own += log_p[sets.chosen_in(chosen, start, stop)].sum(0)
+            mean += part.features.T @ np.exp(log_p)
+        return own, mean
 
     # --- people who are known ---------------------------------------------------------------------
 
