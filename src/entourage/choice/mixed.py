@@ -222,7 +222,10 @@ class MixedLogit(PanelModel):
         count = len(panel.heads) - 1
         if count * self.draws * len(self.columns_) > MOST_KEPT:
             return panel
-        return replace(panel, kept=self._halton(count))
+        kept, step = np.empty((count, self.draws, len(self.columns_))), max(1, CHUNK // self.draws)
+        for first in range(0, count, step):
+            kept[first : first + step] = self._halton(min(step, count - first), first)
+        return replace(panel, kept=kept)
 
     def _rows_at_once(self, n_parameters: int) -> int:
         return max(1, CHUNK // self.draws)
