@@ -24,6 +24,7 @@ long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.decisions
 	$(BIN)/python -m benchmarks.calibration.trade_offs
 	$(BIN)/python -m benchmarks.calibration.logits
+	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .
