@@ -16,6 +16,7 @@ from entourage.cli.demo import demo
 from entourage.cli.effects import effects
 from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
+from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.info import info
 from entourage.cli.predict import predict
@@ -73,6 +74,7 @@ for command in (
     elasticities,
     audit,
     assort,
+    export,
 ):
     app.command()(command)
 

@@ -187,7 +187,13 @@ class Dropout(nn.Module):
 
 
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
+    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed.
+
+    One piece as well while a net is exported: the number of tiles would fix the size of sets in the graph.
+    """
+    if torch.compiler.is_exporting():
+        yield slice(None), objects, mask
+        return
     n, m, _ = objects.shape
     most = TILE_OBJECTS.get(objects.device.type, TILE_OBJECTS["cpu"])
     step = m if torch.is_grad_enabled() else max(1, most // n)
