@@ -135,7 +135,11 @@ class MLP(nn.Module):
             dtype = torch.get_autocast_dtype(weight.device.type)
             weight, narrow = weight.to(dtype), parts[0].to(dtype)  # once, not for every part
             parts = tuple(narrow if part is parts[0] else part.to(dtype) for part in parts)
-        weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
+        if torch.compiler.is_exporting():  # slices of a constant are constants of a graph
+            ends = list(itertools.accumulate(self.parts))
+            weights = [weight[:, end - size : end] for end, size in zip(ends, self.parts, strict=True)]
+        else:
+            weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
         biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
         return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
 

@@ -76,22 +76,25 @@ class LinearScores(_Wider):
 class ColumnScores(_Wider):
     """BestColumn, BestColumnLogit and BestColumnSubset: one column, or a monotone map of it."""
 
+    line: Tensor
+
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.index = model.index_
         self.knots: Floats | None = None
         self.mapped: nn.Module = nn.Identity()
         if isinstance(model, BestColumn):
-            self.intercept, self.slope = 0.0, -1.0 if model.ascending_ else 1.0
+            line = [0.0, -1.0 if model.ascending_ else 1.0]
         else:
-            self.intercept, self.slope = model.intercept_, model.coef_
+            line = [model.intercept_, model.coef_]
             self.knots = model.knots_
             self.mapped = Interpolation([model.knots_], [model.levels_])
+        self.register_buffer("line", doubles(line))
 
     def forward(self, objects: Tensor, mask: Tensor, situation: Tensor | None) -> Tensor:
         """Score objects."""
         column: Tensor = self.mapped(objects[..., self.index : self.index + 1]).squeeze(-1)
-        return self.intercept + self.slope * column
+        return self.line[0] + self.line[1] * column
 
     def draw(self, n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw the column from a little more than the range of its knots."""

@@ -11,7 +11,7 @@ from entourage.data.columns import MOST_LEVELS
 from entourage.data.decode import place_without_codes
 from entourage.estimators.blend import LEAST, Blend
 from entourage.serving.onnx.outcomes import choice_probabilities, subset_probabilities
-from entourage.serving.onnx.scorer import FeatureScorer, Floats, mean_of_set
+from entourage.serving.onnx.scorer import FeatureScorer, Floats, doubles, mean_of_set
 from entourage.tasks import Choice, SubsetChoice
 
 __all__ = ["BlendScores"]
@@ -19,6 +19,10 @@ __all__ = ["BlendScores"]
 
 class BlendScores(FeatureScorer):
     """What :class:`entourage.estimators.blend.Blend` does: predictions of models, averaged with weights."""
+
+    shares: Tensor
+    scales: Tensor
+    bounds: Tensor
 
     def __init__(self, blend: Blend, n_features: int, scorer_of: Callable[[Any], FeatureScorer]) -> None:
         super().__init__()
@@ -30,21 +34,20 @@ class BlendScores(FeatureScorer):
         ]
         self.models = nn.ModuleList(scorer_of(model) for model, _, _ in pairs)
         self.knows_codes = [bool(model.level_codes) for model, _, _ in pairs]
-        self.shares = [share for _, share, _ in pairs]
-        self.scales = [scale for _, _, scale in pairs]
+        self.register_buffer("shares", doubles([share for _, share, _ in pairs]))
+        self.register_buffer("scales", doubles([scale for _, _, scale in pairs]))
+        self.register_buffer("bounds", doubles([LEAST, 1 - LEAST]))
 
     def forward(self, objects: Tensor, mask: Tensor, situation: Tensor | None) -> Tensor:
         """Score objects."""
         plain = _without_codes(objects, self.categories)
         mix = torch.zeros_like(objects[..., 0])
-        for model, codes, share, scale in zip(
-            self.models, self.knows_codes, self.shares, self.scales, strict=True
-        ):
+        for i, (model, codes) in enumerate(zip(self.models, self.knows_codes, strict=True)):
             scores = model(objects if codes else plain, mask, situation)
-            mix = mix + share * self._contribution(scores, mask, scale)
+            mix = mix + self.shares[i] * self._contribution(scores, mask, self.scales[i])
         return self._scores(mix, mask)
 
-    def _contribution(self, scores: Tensor, mask: Tensor, scale: float) -> Tensor:
+    def _contribution(self, scores: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
         if isinstance(self.task, Choice):
             return choice_probabilities(scores, mask, outside=self.task.outside)[0]
         if isinstance(self.task, SubsetChoice):
@@ -53,15 +56,15 @@ class BlendScores(FeatureScorer):
 
     def _scores(self, mix: Tensor, mask: Tensor) -> Tensor:
         if isinstance(self.task, SubsetChoice):
-            p = mix.clamp(LEAST, 1 - LEAST)
+            p = torch.minimum(torch.maximum(mix, self.bounds[0]), self.bounds[1])
             return torch.log(p / (1 - p))
         if not isinstance(self.task, Choice):
             return mix
-        utilities = torch.log(mix.clamp(min=LEAST))
+        utilities = torch.log(torch.maximum(mix, self.bounds[0]))
         if not self.task.outside:
             return utilities
         nothing = 1.0 - torch.where(mask, mix, 0.0).sum(1, keepdim=True)
-        return utilities - torch.log(nothing.clamp(min=LEAST))
+        return utilities - torch.log(torch.maximum(nothing, self.bounds[0]))
 
     def draw(self, n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw features as the first model would; codes at random."""

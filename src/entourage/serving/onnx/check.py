@@ -43,40 +43,59 @@ class DrawnSets:
 def compare_with_model(model: Any, graph: ModelGraph, session: Any) -> float:
     """Return the largest deviation of scores, relative to their size where that is above 1.
 
-    Raises an error where it, or that of another output, is above `MOST`.
+    Raises an error where it, or that of another output, is above `MOST`; where the padding is not 0; and where a set
+    that the model would refuse has a score.
     """
     reference, rng, worst = on_cpu(model), np.random.default_rng(0), 0.0
+    names = graph.outcome.names
     for size in SIZES:
         if graph.scorer.largest is not None and size > graph.scorer.largest:
             continue
         drawn = draw_sets(reference, graph, size, rng)
-        wanted = outputs_of_model(reference, drawn, graph.outcome.names)
-        came = dict(zip(graph.outcome.names, session.run(None, drawn.feeds), strict=True))
-        mask = drawn.feeds["mask"]
-        scale = np.maximum(1.0, np.abs(wanted["scores"]))
-        if graph.outcome.temperature is not None:
-            softest = min(
-                1.0, graph.outcome.temperature
-            )  # by what deviations of scores grow in probabilities
-        else:
-            softest = 1.0
-        for name, values in wanted.items():
-            found = came[name] if came[name].ndim == 1 else came[name][mask]
-            if name == "chosen":
-                far = np.abs(wanted["scores"] - graph.outcome.threshold) > 10 * MOST * scale
-                deviation = float((found != values)[far].any())
-            elif name == "scores":
-                deviation = float((np.abs(found - values) / scale).max())
-                worst = max(worst, deviation)
-            else:
-                deviation = float(np.abs(found - values).max()) * softest / float(scale.max())
+        mask, wanted = drawn.feeds["mask"], outputs_of_model(reference, drawn, names)
+        came = dict(zip(names, session.run(None, drawn.feeds), strict=True))
+        for name, deviation in _deviations(graph, wanted, came, mask).items():
+            worst = max(worst, deviation) if name == "scores" else worst
             if not deviation <= MOST:  # so that NaN is none
                 raise ExportError(
                     f"The graph differs from the model: {name} of sets of {size:,} objects by {deviation:.2g}, where "
-                    f"at most {MOST:g} (of the score, where that is above 1) is allowed. Nothing was written. "
-                    "Features far outside of those learnt from, or a net with very large weights, may cause it."
+                    f"at most {MOST:g} (of the score, where that is above 1) is allowed. Nothing was written. A net "
+                    "with very large weights may cause it: in single precision its own scores are no more exact."
                 )
+            if came[name].ndim > 1 and came[name][~mask].any():  # NaN, too
+                raise ExportError(f"The graph has {name} other than 0 in the padding. Nothing was written.")
+        if size == SIZES[0]:
+            _check_refusal(drawn, session)
     return worst
+
+
+def _deviations(
+    graph: ModelGraph, wanted: dict[str, NDArray[Any]], came: dict[str, NDArray[Any]], mask: NDArray[Any]
+) -> dict[str, float]:
+    """Return the largest deviation of each output: of scores relative, of what is made of them as they allow."""
+    scale = np.maximum(1.0, np.abs(wanted["scores"]))
+    softest = min(1.0, graph.outcome.temperature or 1.0)  # deviations of scores grow by one over it
+    deviations = {}
+    for name, values in wanted.items():
+        found = came[name][mask.any(1)] if came[name].ndim == 1 else came[name][mask]
+        if name == "scores":
+            deviations[name] = float((np.abs(found - values) / scale).max())
+        elif name == "chosen":
+            far = np.abs(wanted["scores"] - graph.outcome.threshold) > MOST * scale
+            deviations[name] = float((found != values)[far].any())
+        else:
+            deviations[name] = float(np.abs(found - values).max()) * softest / float(scale.max())
+    return deviations
+
+
+def _check_refusal(drawn: DrawnSets, session: Any) -> None:
+    """See that a set with an infinite number has no score, and that others have."""
+    objects, mask = drawn.feeds["objects"].copy(), drawn.feeds["mask"]
+    place = int(np.argmax(mask[0]))
+    objects[0, place, 0] = np.inf
+    scores = session.run(None, drawn.feeds | {"objects": objects})[0]
+    if not np.isnan(scores[0, place]) or np.isnan(scores[1:]).any():
+        raise ExportError("The graph scores a set with an infinite number. Nothing was written.")
 
 
 def on_cpu(model: Any) -> Any:
@@ -90,11 +109,11 @@ def on_cpu(model: Any) -> Any:
 
 
 def draw_sets(model: Any, graph: ModelGraph, size: int, rng: np.random.Generator) -> DrawnSets:
-    """Draw sets of up to so many objects, with NaN in the padding, which is anywhere between them."""
-    n = 3 if size <= FEW else 1
+    """Draw sets of up to so many objects, the last one empty, with NaN in the padding, which is anywhere."""
+    n = 4 if size <= FEW else 1
     m = size if graph.scorer.largest is not None else size + 2
     mask = np.zeros((n, m), dtype=bool)
-    for i, count in enumerate([size, max(1, size // 2), 1][:n]):
+    for i, count in enumerate([size, max(1, size // 2), 1, 0][:n]):
         mask[i, rng.permutation(m)[:count]] = True
     features, situation = graph.scorer.draw(n, m, rng)
     cells, shared = features, situation
@@ -109,8 +128,8 @@ def draw_sets(model: Any, graph: ModelGraph, size: int, rng: np.random.Generator
     if graph.columns:
         given = given_sets(model, _table(model, graph, cells[mask], shared, mask.sum(1))).sets
     else:
-        rows = [own[there] for own, there in zip(cells, mask, strict=True)]
-        given = given_sets(model, rows, shared if graph.widths[1] else None).sets
+        rows = [own[there] for own, there in zip(cells, mask, strict=True) if there.any()]
+        given = given_sets(model, rows, shared[: len(rows)] if graph.widths[1] else None).sets
     return DrawnSets(feeds, given)
 
 

@@ -133,7 +133,18 @@ def _exported(graph: ModelGraph) -> Any:
         ) from error
     if program is None:
         raise ExportError("torch returned no graph; this is a bug.")
-    return program.model_proto
+    proto = program.model_proto
+    _strip(proto.graph)
+    return proto
+
+
+def _strip(graph: Any) -> None:
+    """Remove what torch notes of where each node came from: paths of this machine, most of a small file."""
+    del graph.value_info[:]
+    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.initializer):
+        if hasattr(part, "metadata_props"):
+            del part.metadata_props[:]
+        part.doc_string = ""
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from entourage.choice import LatentClassLogit, MixedLogit, NestedLogit
+from entourage.choice import LatentClassLogit, NestedLogit
 from entourage.serving.onnx.scorer import FeatureScorer, Floats, at_set, doubles, mean_of_set, without
 from entourage.serving.onnx.views import Standings
 
@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 ROUNDING = 1e-14  # as in entourage.choice.likelihood
+LOWEST = -1e30  # a utility that has no probability
 
 
 class _Logit(FeatureScorer):
@@ -64,9 +65,8 @@ def _centred(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def _log_softmax(utilities: Tensor, there: Tensor, axis: int) -> Tensor:
-    """Return log-probabilities along an axis, over entries that are there; others are as low as numbers are."""
-    lowest = torch.finfo(utilities.dtype).min / 4
-    return torch.where(there, utilities, lowest).log_softmax(axis)
+    """Return log-probabilities along an axis, over entries that are there; others are very low."""
+    return torch.where(there, utilities, LOWEST).log_softmax(axis)
 
 
 def _log_sum(values: Tensor, there: Tensor, axis: int) -> Tensor:
@@ -211,10 +211,12 @@ class RegretScores(_Logit):
     """RandomRegret: minus the regret against each of the other objects, column by column."""
 
     coef: Tensor
+    mu: Tensor
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.mu, self.linear = model.scale_, model.linear_.tolist()
+        self.linear = model.linear_.tolist()
+        self.register_buffer("mu", doubles(model.scale_))
         self.register_buffer("coef", doubles(model.theta_[: model.n_columns]))
 
     def typical(self) -> Floats:
@@ -248,12 +250,13 @@ class MixtureScores(_Logit):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        columns, centre = np.zeros(0, dtype=np.int64), np.zeros(0)
         if isinstance(model, LatentClassLogit):
             tastes, own = model.class_coefficients_, model.membership_coefficients_
             columns, centre = model.situation_columns_, model.situation_centre_
-        elif isinstance(model, MixedLogit):
+        else:
             tastes = model.drawn_coefficients()
-            own, columns, centre = np.zeros((len(tastes) - 1, 1)), np.zeros(0), np.zeros(0)
+            own = np.zeros((len(tastes) - 1, 1))  # all draws alike
         self.register_buffer("tastes", doubles(tastes))  # (classes, d)
         self.register_buffer("membership", doubles(own))  # (classes - 1, 1 + q)
         self.register_buffer("centre", doubles(centre))

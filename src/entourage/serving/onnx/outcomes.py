@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from entourage.serving.onnx.scorer import doubles
 from entourage.tasks import Choice, SubsetChoice
 
 __all__ = ["Outcome", "choice_probabilities", "subset_probabilities"]
@@ -20,6 +21,9 @@ class Outcome(nn.Module):
     model is calibrated.
     """
 
+    divisor: Tensor
+    border: Tensor
+
     def __init__(self, model: Any) -> None:
         super().__init__()
         task = model.task
@@ -30,6 +34,8 @@ class Outcome(nn.Module):
             self.kind, self.outside = "choice", task.outside
         elif isinstance(task, SubsetChoice):
             self.kind, self.threshold = "subset", float(task.threshold)
+        self.register_buffer("divisor", doubles(self.temperature or 1.0))
+        self.register_buffer("border", doubles(self.threshold))
         self.names = ["scores"]
         if self.kind != "rank" or self.temperature is not None:
             self.names.append("probabilities")
@@ -46,13 +52,14 @@ class Outcome(nn.Module):
             return (scores, probabilities, nothing) if self.outside else (scores, probabilities)
         if self.kind == "subset":
             probabilities = torch.where(mask, subset_probabilities(scores), 0.0)
-            return scores, probabilities, (scores > self.threshold) & mask
+            return scores, probabilities, (scores > self.border) & mask
         if self.temperature is None:
             return (scores,)
         highest = torch.where(mask, scores, -torch.inf).amax(1, keepdim=True)
-        utilities = ((torch.where(mask, scores - highest, 0.0)) / self.temperature).clamp(min=LOWEST)
+        utilities = (torch.where(mask, scores - highest, 0.0) / self.divisor).clamp(min=LOWEST)
         powers = torch.where(mask, torch.exp(utilities), 0.0)
-        return scores, powers / powers.sum(1, keepdim=True).clamp(min=1e-300)
+        total = powers.sum(1, keepdim=True)
+        return scores, powers / torch.where(total > 0, total, 1.0)
 
     def about(self) -> dict[str, Any]:
         """Return what a user of the graph may want to know, for its metadata."""
@@ -72,7 +79,8 @@ def choice_probabilities(scores: Tensor, mask: Tensor, *, outside: bool) -> tupl
     highest = highest.clamp(min=0.0) if outside else torch.where(mask.any(1, keepdim=True), highest, 0.0)
     powers = torch.where(mask, torch.exp(torch.where(mask, scores - highest, 0.0)), 0.0)
     nothing = torch.exp(-highest) if outside else torch.zeros_like(highest)
-    total = (powers.sum(1, keepdim=True) + nothing).clamp(min=1e-300)
+    total = powers.sum(1, keepdim=True) + nothing
+    total = torch.where(total > 0, total, 1.0)
     return powers / total, (nothing / total).squeeze(1)
 
 

@@ -16,7 +16,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class FeatureScorer(nn.Module, ABC):
     """A fitted model as a module: features in double precision in, scores in double precision out.
 
-    What stands in the padding is finite, and has no effect. Scores of the padding may be anything finite.
+    What stands in the padding is finite, and has no effect. Scores of the padding may be anything finite. Numbers that
+    single precision can't hold are buffers, since torch writes those of the code in single precision.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ class PlainFeatures(nn.Module):
 
     def forward(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         """Return the features, and which are valid: those that are finite."""
-        valid = raw.abs() <= _MOST  # False for NaN
+        valid = ~(torch.isnan(raw) | torch.isinf(raw))
         return torch.where(valid, raw, 0.0), valid
 
 

@@ -91,7 +91,7 @@ class MappedColumns(nn.Module):
         for end, side in ((0, -1.0), (1, 1.0)):
             beyond = (side * (halves - self.ends[end])).clamp(min=0.0)
             product = beyond * self.slopes[end]
-            huge = product > HALF_OF_ALL
+            huge = torch.isinf(product)
             by_parts = torch.log(torch.where(huge, beyond, 1.0)) + torch.log(self.slopes[end])
             grown = torch.where(huge, by_parts, torch.log1p(torch.where(huge, 0.0, product)))
             mapped = mapped + side * grown
@@ -102,10 +102,12 @@ class Standings(nn.Module):
     """Where objects stand in their set, as :class:`entourage.data.relative.Relative` says."""
 
     places: Tensor
+    most: Tensor
 
     def __init__(self, relative: Relative) -> None:
         super().__init__()
         self.standings = relative.standings
+        self.register_buffer("most", doubles(HALF_OF_ALL))
         self.register_buffer("places", torch.tensor(relative.places, dtype=torch.int64))
 
     def forward(self, objects: Tensor, mask: Tensor) -> Tensor:
@@ -123,16 +125,16 @@ class Standings(nn.Module):
         found = []
         for standing in self.standings:
             if standing == "centred":
-                own = _doubled(centred * size)
+                own = self._doubled(centred * size)
             elif standing == "z-score":
                 spread = mean_of_set(centred.square(), mask).sqrt()
                 own = centred / torch.where(varies, spread, 1.0)
             elif standing == "rank":
                 own = self._ranks(values, mask)
             elif standing == "gap to largest":
-                own = _doubled(halves - high)
+                own = self._doubled(halves - high)
             else:
-                own = _doubled(gap)
+                own = self._doubled(gap)
             found.append(torch.where(varies, own, 0.5 if standing == "rank" else 0.0))
         return torch.stack(found, dim=-1).flatten(-2)
 
@@ -148,9 +150,8 @@ class Standings(nn.Module):
         count = mask.sum(1).clamp(min=1)[:, None, None]
         return torch.cat(parts, dim=-1).double() / count
 
-
-def _doubled(values: Tensor) -> Tensor:
-    return 2 * values.clamp(-HALF_OF_ALL, HALF_OF_ALL)
+    def _doubled(self, values: Tensor) -> Tensor:
+        return 2 * torch.minimum(torch.maximum(values, -self.most), self.most)
 
 
 class PiecewiseColumns(nn.Module):
