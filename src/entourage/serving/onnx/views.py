@@ -57,8 +57,8 @@ class Interpolation(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """Map ``values (..., c)``."""
         inside = torch.minimum(torch.maximum(values, self.ends[0]), self.ends[1])
-        passed = (inside.unsqueeze(-1) >= self.knots).sum(-1)  # (..., c)
-        at = (passed - 1).clamp(min=0) + self.offsets
+        passed = (inside.unsqueeze(-1) >= self.knots).to(torch.int32).sum(-1, dtype=torch.int32)  # (..., c)
+        at = (passed.long() - 1).clamp(min=0) + self.offsets
         return self.slopes[at] * (inside - self.starts[at]) + self.levels[at]
 
 
