@@ -109,6 +109,15 @@ class LatentClassLogit(PanelModel):
         self._check_fitted()
         return self.theta_[: self.classes * self.n_columns].reshape(self.classes, -1)
 
+    @property
+    def membership_coefficients_(self) -> Floats:
+        """Return the utilities of the classes but the first, (K - 1, 1 + q): a constant, and one a situation column.
+
+        Situation columns are taken less ``situation_centre_``; the utility of the first class is 0.
+        """
+        self._check_fitted()
+        return self.theta_[self.classes * self.n_columns :].reshape(self.classes - 1, -1)
+
     def class_probabilities(self, situation: ArrayLike | None = None) -> Floats:
         """Return the probability of each class, given the situation, (n, K); of one row without any."""
         self._check_fitted()

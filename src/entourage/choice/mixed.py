@@ -143,6 +143,14 @@ class MixedLogit(PanelModel):
         unit = factor / np.where(size > 0, size, 1.0)
         return np.asarray(np.where(np.eye(len(unit), dtype=bool), 1.0, unit @ unit.T))
 
+    def drawn_coefficients(self) -> Floats:
+        """Return the coefficients of each draw by which new people are predicted, (draws, columns)."""
+        self._check_fitted()
+        full = self._full(self.theta_)
+        found = np.tile(full[: self.n_columns], (self.draws, 1))
+        found[:, self.columns_] = self._coefficients(full, self._halton(1))[0]
+        return np.asarray(found)
+
     @property
     def _all_random(self) -> bool:
         return isinstance(self.random, str) and self.random == "all"

@@ -15,7 +15,7 @@ from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_choice, check_number
 
-__all__ = ["NestedLogit"]
+__all__ = ["NestStructure", "NestedLogit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,30 @@ class _Nests(Packed):
 
     def chosen_in(self, rows: Index, start: int, stop: int) -> Index:
         return np.asarray(rows[start:stop] - self.before[start])
+
+
+@dataclass(frozen=True, eq=False)
+class NestStructure:
+    """What a fitted model is made of, with A alternatives in B nests; one that is in no nest given has its own.
+
+    Attributes
+    ----------
+    id_columns : the places, among the columns that are seen, that say which alternative an object is
+    text : whether these are an indicator of each level, of the ids 1, 2, ...; else there is one, the id
+    coefficients : of the other columns, which are taken less the mean of their set
+    intercepts : of each alternative, (A,)
+    member : whether an alternative is in a nest, (A, B)
+    log_shares : the logarithm of its share in the nest, (A, B); 0 where it is not in it
+    dissimilarities : λ of each nest, (B,)
+    """
+
+    id_columns: tuple[int, ...]
+    text: bool
+    coefficients: Floats
+    intercepts: Floats
+    member: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    log_shares: Floats
+    dissimilarities: Floats
 
 
 class NestedLogit(ChoiceModel):
@@ -163,6 +187,26 @@ class NestedLogit(ChoiceModel):
         """Return λ of each nest given."""
         self._check_fitted()
         return self._lambdas(self.theta_)[: len(self.nests)]
+
+    def structure(self) -> NestStructure:
+        """Return what the fitted model is made of."""
+        self._check_fitted()
+        theta, count = self.theta_, len(self.alternatives_)
+        first = count - 1 if self.intercepts else 0
+        lambdas = self._lambdas(theta)
+        member = np.zeros((count, len(lambdas)), dtype=bool)
+        shares = np.zeros((count, len(lambdas)))
+        member[self._cell_code, self._cell_nest] = True
+        shares[self._cell_code, self._cell_nest] = self._allocations(theta)[0]
+        return NestStructure(
+            id_columns=tuple(self._id_columns),
+            text=self._levels is not None,
+            coefficients=theta[first : first + self.n_columns - self.n_id_columns],
+            intercepts=np.append(0.0, theta[:first]) if self.intercepts else np.zeros(count),
+            member=member,
+            log_shares=shares,
+            dissimilarities=lambdas,
+        )
 
     @property
     def outside_(self) -> list[int]:

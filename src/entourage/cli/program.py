@@ -16,6 +16,7 @@ from entourage.cli.demo import demo
 from entourage.cli.effects import effects
 from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
+from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.info import info
 from entourage.cli.predict import predict
@@ -75,6 +76,7 @@ for command in (
     audit,
     assort,
     prices,
+    export,
 ):
     app.command()(command)
 

@@ -20,7 +20,7 @@ from entourage.estimators.plugins import model_class, model_names
 from entourage.tasks import Choice, SubsetChoice, Task
 from entourage.training.file_checks import need, take
 
-__all__ = ["Blend", "Part", "contribution", "mixed_scores", "sets_for", "spread_of"]
+__all__ = ["LEAST", "Blend", "Part", "contribution", "mixed_scores", "sets_for", "spread_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -135,7 +135,11 @@ class MLP(nn.Module):
             dtype = torch.get_autocast_dtype(weight.device.type)
             weight, narrow = weight.to(dtype), parts[0].to(dtype)  # once, not for every part
             parts = tuple(narrow if part is parts[0] else part.to(dtype) for part in parts)
-        weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
+        if torch.compiler.is_exporting():  # slices of a constant are constants of a graph
+            ends = list(itertools.accumulate(self.parts))
+            weights = [weight[:, end - size : end] for end, size in zip(ends, self.parts, strict=True)]
+        else:
+            weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
         biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
         return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
 
@@ -187,7 +191,13 @@ class Dropout(nn.Module):
 
 
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
+    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed.
+
+    One piece as well while a net is exported: the number of tiles would fix the size of sets in the graph.
+    """
+    if torch.compiler.is_exporting():
+        yield slice(None), objects, mask
+        return
     n, m, _ = objects.shape
     most = TILE_OBJECTS.get(objects.device.type, TILE_OBJECTS["cpu"])
     step = m if torch.is_grad_enabled() else max(1, most // n)

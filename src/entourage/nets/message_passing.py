@@ -112,7 +112,8 @@ class PairMessage(nn.Module):
         n, m, h = left.shape
         pairs = n * right.shape[1] * h  # hidden numbers of a row
         gradients = torch.is_grad_enabled()
-        if gradients and self.fits_at_once(n, m, right.shape[1]):
+        exporting = torch.compiler.is_exporting()  # a number of tiles would fix the size of sets in the graph
+        if exporting or (gradients and self.fits_at_once(n, m, right.shape[1])):
             whole: Tensor = self.out(self._tile(left, right, mask, 0, among_themselves))
             return whole
         tile = TILE_NUMBERS.get(left.device.type, TILE_NUMBERS["cpu"])
@@ -177,7 +178,7 @@ class InducedMessage(nn.Module):
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""
-        points = self.points.expand(len(states), -1, -1)  # (n, p, h)
+        points = self.points.expand(states.shape[0], -1, -1)  # (n, p, h)
         seen = self.norm(points + self.gather(points, mask, others=states))
         message: Tensor = self.spread(states, others=seen)
         return message
