@@ -98,7 +98,18 @@ def test_a_graph_scores_as_its_model_does(kind):
     assert compare_with_model(model, graph, Traced(graph)) < (1e-5 if single else 1e-12)
 
 
-NETS = ("fate", "context", "feta", "set attention", "ensemble", "monotone", "outside", "codes", "blend", "table,")
+NETS = (
+    "fate",
+    "context",
+    "feta",
+    "set attention",
+    "ensemble",
+    "monotone",
+    "outside",
+    "codes",
+    "blend",
+    "table,",
+)
 
 
 def test_every_model_that_a_file_can_hold_is_among_them():
@@ -194,7 +205,10 @@ def test_cells_that_are_none_are_refused_with_nan():
     ("change", "said"),
     [
         (lambda scores, feeds: scores * (1 + 2e-5), "scores of sets of 1 objects by 2e-05"),
-        (lambda scores, feeds: np.where(len(scores[0]) > 900, 0.0, scores), "scores of sets of 1,000 objects"),
+        (
+            lambda scores, feeds: np.where(len(scores[0]) > 900, 0.0, scores),
+            "scores of sets of 1,000 objects",
+        ),
         (lambda scores, feeds: np.where(feeds["mask"], scores, 1.0), "padding"),
         (lambda scores, feeds: np.nan_to_num(scores), "infinite"),
     ],

@@ -16,6 +16,7 @@ from entourage.cli.demo import demo
 from entourage.cli.effects import effects
 from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
+from entourage.cli.explore import explore
 from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.info import info
@@ -75,6 +76,7 @@ for command in (
     audit,
     assort,
     export,
+    explore,
 ):
     app.command()(command)
 
