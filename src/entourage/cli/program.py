@@ -16,6 +16,7 @@ from entourage.cli.demo import demo
 from entourage.cli.effects import effects
 from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
+from entourage.cli.explore import explore
 from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.info import info
@@ -77,6 +78,7 @@ for command in (
     assort,
     prices,
     export,
+    explore,
 ):
     app.command()(command)
 

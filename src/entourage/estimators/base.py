@@ -15,7 +15,7 @@ from entourage.data.relative import STANDINGS, Relative, find_places
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
-from entourage.estimators.plugins import onnx_export
+from entourage.estimators.plugins import explorer, onnx_export
 from entourage.tasks import Choice, Ranking, SubsetChoice, Task
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 
@@ -162,6 +162,14 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         than 1e-5, nothing is written. Needs the extra ``[onnx]``. See :func:`entourage.serving.onnx.to_onnx`.
         """
         return onnx_export().to_onnx(self._fitted(), path)
+
+    def explore(self, X: AnySets, **options: Any) -> Any:
+        """Return a page in which the model scores these sets live, for people to change; a notebook shows it.
+
+        ``.save("explorer.html")`` writes it. Options, and what the page holds: see :func:`entourage.serving.explore`.
+        Needs the extra ``[onnx]``.
+        """
+        return explorer().explore(self._fitted(), X, **options)
 
     def _checked_scores(self, sets: Sets) -> NDArray[Any]:
         self._check_fitted()

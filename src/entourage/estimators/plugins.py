@@ -8,7 +8,7 @@ here.
 from importlib import import_module
 from typing import Any
 
-__all__ = ["automatic", "can_be_in_a_file", "model_class", "model_names", "onnx_export"]
+__all__ = ["automatic", "can_be_in_a_file", "explorer", "model_class", "model_names", "onnx_export"]
 
 _MODELS = {
     "Ranker": "entourage.estimators.ranker",
@@ -57,3 +57,8 @@ def automatic() -> Any:
 def onnx_export() -> Any:
     """Return the package that writes ONNX files: :mod:`entourage.serving.onnx`."""
     return import_module("entourage.serving.onnx")
+
+
+def explorer() -> Any:
+    """Return the package that makes pages in which a model runs: :mod:`entourage.serving.explorer`."""
+    return import_module("entourage.serving.explorer")

@@ -1,4 +1,4 @@
-"""Models where they are used: as an ONNX graph.
+"""Models where they are used: as an ONNX graph, in a page.
 
 Nothing is imported before it is asked for, so that each part needs its own packages only.
 """
@@ -7,11 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from entourage.serving.explorer import explore
     from entourage.serving.onnx import to_onnx
 
-__all__ = ["to_onnx"]
+__all__ = ["explore", "to_onnx"]
 
-_HOMES = {"to_onnx": "entourage.serving.onnx"}
+_HOMES = {"explore": "entourage.serving.explorer", "to_onnx": "entourage.serving.onnx"}
 
 
 def __getattr__(name: str) -> Any:
