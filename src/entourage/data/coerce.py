@@ -48,7 +48,7 @@ def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
         raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
-    if np.iscomplexobj(array):
+    if array.dtype.kind == "c":
         raise DataError(f"{name} needs real numbers; got {array.dtype}. Pass real and imaginary parts.")
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
@@ -94,15 +94,16 @@ def offsets_of(sizes: NDArray[np.integer[Any]]) -> Index:
     [0, 3, 8]
     """
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    sizes.cumsum(out=offsets[1:])
     return offsets
 
 
 def as_offsets(values: ArrayLike, n_objects: int) -> Index:
     """Check offsets: they run from 0 to the number of objects, and no set is empty."""
-    if not np.issubdtype(np.asarray(values).dtype, np.integer):
-        raise ShapeError(f"offsets needs whole numbers; got {np.asarray(values).dtype}.")
-    offsets = np.ascontiguousarray(values, dtype=np.int64)
+    given = np.asarray(values)
+    if given.dtype.kind not in "iu":
+        raise ShapeError(f"offsets needs whole numbers; got {given.dtype}.")
+    offsets = np.ascontiguousarray(given, dtype=np.int64)
     if offsets.ndim != 1 or len(offsets) < 2:
         raise ShapeError(
             f"offsets needs one axis of (sets + 1) entries; got shape {offsets.shape}. "
@@ -113,8 +114,8 @@ def as_offsets(values: ArrayLike, n_objects: int) -> Index:
             f"offsets must run from 0 to the number of objects, {n_objects}; "
             f"they run from {offsets[0]} to {offsets[-1]}."
         )
-    sizes = np.diff(offsets)
-    if (sizes < 1).any():
+    sizes = offsets[1:] - offsets[:-1]
+    if sizes.min() < 1:
         raise DataError(
             f"Set {int(np.argmax(sizes < 1))} holds no object; leave empty sets out, "
             "since there is nothing in them to rank."

@@ -334,7 +334,7 @@ class Sets:
     @property
     def sizes(self) -> Index:
         """How many objects each set holds."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def n_features(self) -> int:
@@ -350,7 +350,7 @@ class Sets:
     def uniform_size(self) -> int | None:
         """The one size of all sets, or None where sizes differ."""
         size = int(self.offsets[1])
-        same = len(self.objects) == size * len(self) and (np.diff(self.offsets) == size).all()
+        same = len(self.objects) == size * len(self) and (len(self) == 1 or (self.sizes == size).all())
         return size if same else None
 
     def __repr__(self) -> str:

@@ -178,10 +178,10 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
             TableEncoder.from_json(self.table_).check_same(
                 sets.encoder, "These sets don't fit the model, which learnt from others"
             )
-        for what, needed, came in [
+        for what, needed, came in (
             ("features", self.n_features_in_, sets.n_features),
             ("situation features", self.n_situation_features_in_, sets.n_situation_features),
-        ]:
+        ):
             if needed != came:
                 raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
 

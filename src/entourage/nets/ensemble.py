@@ -70,10 +70,8 @@ class Stack(Scorer):
         for key, name in self.names.items():
             path, _, leaf = name.rpartition(".")
             parent = one.get_submodule(path)
-            if parent._parameters.pop(leaf, None) is None:
-                parent._buffers[leaf] = getattr(self, key)[i]
-            else:
-                setattr(parent, leaf, getattr(self, key)[i])
+            where = parent._parameters if leaf in parent._parameters else parent._buffers
+            where[leaf] = getattr(self, key)[i]
         return one
 
     def each(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,9 @@ __all__ = [
     "NORMS",
     "Dropout",
     "MaskedBatchNorm",
+    "is_one_tile",
+    "layer_norm",
+    "linear",
     "linear_map",
     "object_tiles",
     "present",
@@ -25,6 +29,23 @@ TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's c
     "cpu": 2**14,
     "cuda": 2**18,
 }
+
+
+def linear(layer: nn.Module, inputs: Tensor) -> Tensor:
+    """Apply an `nn.Linear` to ``(..., n_in)`` without the cost of calling a module, most of it for few objects.
+
+    Its weights are looked up at each call, so they are those that the module has then.
+    """
+    own = layer._parameters
+    return F.linear(inputs, own["weight"], own["bias"])  # type: ignore[arg-type]
+
+
+def layer_norm(layer: nn.Module, inputs: Tensor) -> Tensor:
+    """Apply an `nn.LayerNorm`, or an `nn.Identity`, without the cost of calling a module; see `linear`."""
+    if not isinstance(layer, nn.LayerNorm):
+        return inputs
+    own = layer._parameters
+    return torch.layer_norm(inputs, layer.normalized_shape, own["weight"], own["bias"], layer.eps)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -126,31 +147,39 @@ class MLP(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map ``inputs (..., n_inputs)`` to ``(..., n_outputs)``."""
-        return self.after_first(self.linears[0](inputs), mask)
+        own = self._first()
+        return self.after_first(F.linear(inputs, own["weight"], own["bias"]), mask)
 
-    def first(self, *parts: Tensor) -> list[Tensor]:
-        """Return the summands of the first linear map, one for each part; the bias is in the first."""
-        weight: Tensor = self.linears[0].weight  # type: ignore[assignment]
-        if torch.is_autocast_enabled(weight.device.type) and weight.dtype == torch.float32:
-            dtype = torch.get_autocast_dtype(weight.device.type)
-            weight, narrow = weight.to(dtype), parts[0].to(dtype)  # once, not for every part
-            parts = tuple(narrow if part is parts[0] else part.to(dtype) for part in parts)
-        weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
-        biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
-        return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
+    def _first(self) -> dict[str, Any]:
+        """Return weight and bias of the first linear map."""
+        return self._modules["linears"]._modules["0"]._parameters  # type: ignore[union-attr]
+
+    def first(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both summands of the first linear map of two parts; the bias is in the first."""
+        own = self._first()
+        weight: Tensor = own["weight"]
+        kind = "cuda" if weight.is_cuda else "cpu"  # .device.type is slow
+        if torch.is_autocast_enabled(kind) and weight.dtype == torch.float32:
+            dtype = torch.get_autocast_dtype(kind)
+            weight, narrow = weight.to(dtype), left.to(dtype)  # once, not for every part
+            left, right = narrow, narrow if right is left else right.to(dtype)
+        of_left, of_right = weight.split_with_sizes(self.parts, 1)
+        return F.linear(left, of_left, own["bias"]), F.linear(right, of_right)
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
         activate = ACTIVATIONS[self.activation]
         if not torch.is_grad_enabled():
             activate = _IN_PLACE.get(self.activation, activate)
-        for i, linear in enumerate(self.linears):
-            if i == 0:
-                continue
-            if self.norms is not None:
-                norm = self.norms[i - 1]
-                hidden = norm(hidden, mask) if isinstance(norm, MaskedBatchNorm) else norm(hidden)
-            hidden = linear(activate(hidden))
+        modules: dict[str, Any] = self._modules  # straight from here: attributes of modules are slow to look up
+        layers = [*modules["linears"]._modules.values()]
+        norms = modules["norms"]._modules.values() if "norms" in modules else [None] * len(layers)
+        for norm, layer in zip(norms, layers[1:], strict=False):
+            if norm is not None:
+                is_batch = isinstance(norm, MaskedBatchNorm)
+                hidden = norm(hidden, mask) if is_batch else layer_norm(norm, hidden)
+            own = layer._parameters
+            hidden = F.linear(activate(hidden), own["weight"], own["bias"])
         return hidden
 
 
@@ -186,10 +215,16 @@ class Dropout(nn.Module):
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 
+def is_one_tile(objects: Tensor) -> bool:
+    """Whether all objects ``(n, m, d)`` are scored at once; see `object_tiles`."""
+    n, m, _ = objects.shape
+    return torch.is_grad_enabled() or m == 1 or n * m <= TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
+
+
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
     """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
     n, m, _ = objects.shape
-    most = TILE_OBJECTS.get(objects.device.type, TILE_OBJECTS["cpu"])
+    most = TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
     step = m if torch.is_grad_enabled() else max(1, most // n)
     for start in range(0, m, step):
         tile = slice(start, start + step)
@@ -204,11 +239,10 @@ def score_in_tiles(
     Tiles are written into one array: many small results that outlive large temporaries would leave the heap
     in pieces, and memory would grow with the set after all.
     """
-    tiles = list(object_tiles(objects, mask))
-    if len(tiles) == 1:
+    if is_one_tile(objects):
         return utility(objects, mask).squeeze(-1)
     scores = objects.new_empty(objects.shape[:2])
-    for tile, some, there in tiles:
+    for tile, some, there in object_tiles(objects, mask):
         scores[:, tile] = utility(some, there).squeeze(-1)
     return scores
 

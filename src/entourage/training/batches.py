@@ -1,7 +1,8 @@
 """Sets on the device: packed tensors, batches gathered from them, and scoring in bounded memory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,13 @@ class Batch:
     mask: Tensor | None  # (n, m), None where there is no padding
     targets: Tensor | None  # (n, m)
     weights: Tensor | None  # (n,)
-    present: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
 
-    def __post_init__(self) -> None:
-        if self.mask is None:
-            self.present = self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
-        else:
-            self.present = self.mask
+    @cached_property
+    def present(self) -> Tensor:
+        """The mask (n, m), even where there is no padding."""
+        if self.mask is not None:
+            return self.mask
+        return self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
 
 
 class Resident:
@@ -230,7 +231,8 @@ def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> 
 @torch.no_grad()
 def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
     """Score all objects, packed in the order they came, in bounded memory."""
-    scorer.eval()
+    if scorer.training:
+        scorer.eval()
     most = SCORE_OBJECTS.get(data.device.type, SCORE_OBJECTS["cpu"])
     if data.uniform_size is not None:
         step = max(1, most // data.uniform_size)
@@ -239,7 +241,7 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
             parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
             if on_batch is not None:
                 on_batch(len(parts[-1]))
-        return torch.cat(parts).view(-1)
+        return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(-1)
     result = torch.empty(int(data.sizes.sum()), device=data.device)
     starts = data.starts.to(data.device)
     for chosen in plan_batches(data.sizes, most, max_objects=most):
