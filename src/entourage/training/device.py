@@ -1,7 +1,7 @@
 """Where to compute, and in which precision."""
 
 import contextlib
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,8 @@ from entourage.errors import ParameterError
 from entourage.nets import Scorer
 
 __all__ = ["autocast", "find_device", "placed"]
+
+AnyScorer = TypeVar("AnyScorer", bound=Scorer)
 
 _CPU = torch.device("cpu")
 
@@ -29,7 +31,7 @@ def find_device(device: str) -> torch.device:
     return found
 
 
-def placed(scorer: Scorer, device: torch.device) -> Scorer:
+def placed(scorer: AnyScorer, device: torch.device) -> AnyScorer:
     """Return a net on a device, moved unless it is there: a look at its first weight is quicker than `to`."""
     weight = _first_weight(scorer)
     if weight is not None and weight.device == device:
