@@ -1,5 +1,6 @@
 """Any accepted input as checked arrays: objects, offsets, targets, situation; errors say what was needed."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -12,10 +13,12 @@ __all__ = [
     "Floats",
     "Index",
     "Seed",
-    "as_floats",
+    "all_finite",
     "as_numpy",
+    "as_objects",
     "as_offsets",
     "as_rows",
+    "as_situation",
     "as_targets",
     "check_finite",
     "offsets_of",
@@ -39,7 +42,20 @@ def as_numpy(values: Any) -> NDArray[Any]:
         raise ShapeError("Rows of differing lengths can't form an array; pass a list of arrays.") from None
 
 
-def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
+def as_objects(values: ArrayLike) -> Floats:
+    """Return features of objects, (objects, features)."""
+    return _as_floats(values, "objects", axes="(objects, features)", ndim=2)
+
+
+def as_situation(values: ArrayLike, n_sets: int) -> Floats:
+    """Return features of situations, (sets, situation features), after a check that there is a row for each set."""
+    array = _as_floats(values, "situation", axes="(sets, situation features)", ndim=2)
+    if len(array) != n_sets:
+        raise ShapeError(f"situation needs one row a set: {n_sets} sets, but {len(array)} rows came.")
+    return array
+
+
+def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
     """Return features as float32 where they are, else as float64; ``name`` and ``axes`` are for errors."""
     array = as_numpy(values)
     if array.ndim != ndim:
@@ -59,7 +75,7 @@ def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
 
 
 def pack_array(X: ArrayLike) -> tuple[NDArray[Any], Index]:
-    """Return the objects of an ``(n, m, d)`` array, (n m, d), and the sizes of its sets."""
+    """Return the objects of an ``(n, m, d)`` array, (n m, d), and the offsets of its sets."""
     array = as_numpy(X)
     if array.ndim != 3:
         single = " For a single set, pass X[None]." if array.ndim == 2 else ""
@@ -67,11 +83,11 @@ def pack_array(X: ArrayLike) -> tuple[NDArray[Any], Index]:
     n, m, d = array.shape
     if n * m == 0:
         raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
-    return array.reshape(n * m, d), np.full(n, m, dtype=np.int64)
+    return array.reshape(n * m, d), np.arange(0, n * m + 1, m, dtype=np.int64)
 
 
 def pack_list(X: Sequence[ArrayLike]) -> tuple[NDArray[Any], Index]:
-    """Return the objects of a list of ``(m, d)`` arrays, one below the other, and the sizes of the sets."""
+    """Return the objects of a list of ``(m, d)`` arrays, one below the other, and the offsets of the sets."""
     if len(X) == 0:
         raise DataError("X is an empty list. At least one set is needed.")
     parts = [as_numpy(part) for part in X]
@@ -82,7 +98,7 @@ def pack_list(X: Sequence[ArrayLike]) -> tuple[NDArray[Any], Index]:
                 f"Each set needs 2 axes (objects, features) and all sets the same {d} features; "
                 f"set {i} has shape {part.shape}."
             )
-    return np.concatenate(parts), np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+    return np.concatenate(parts), offsets_of(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
 
 
 def offsets_of(sizes: NDArray[np.integer[Any]]) -> Index:
@@ -153,16 +169,30 @@ def as_targets(targets: ArrayLike, n_objects: int) -> Floats:
     return array
 
 
+def all_finite(values: Floats) -> bool:
+    """Whether no value of a contiguous array is NaN or infinite.
+
+    A scalar product says so in one pass; where it overflows, values are looked at one by one.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1e300, -1e300])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    flat = values.reshape(-1)
+    return math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(values).all())
+
+
 def check_finite(objects: Floats, offsets: Index, situation: Floats | None) -> None:
     """Refuse features that are NaN or infinite, and say where the first of them is."""
-    if not np.isfinite(objects).all():
+    if not all_finite(objects):
         row, feature = np.argwhere(~np.isfinite(objects))[0]
         i = int(np.searchsorted(offsets, row, side="right")) - 1
         raise DataError(
             f"Features must be finite; set {i}, object {row - offsets[i]}, feature {feature} is "
             f"{objects[row, feature]}. Impute or drop it first."
         )
-    if situation is not None and not np.isfinite(situation).all():
+    if situation is not None and not all_finite(situation):
         i, feature = np.argwhere(~np.isfinite(situation))[0]
         raise DataError(
             f"Situation features must be finite; set {i}, feature {feature} is "

@@ -63,8 +63,10 @@ class Resident:
     ) -> None:
         self.device = device
         self.on_batch = on_batch
-        self.sizes = sets.sizes if only is None else sets.sizes[only]
+        self.count = len(sets) if only is None else len(only)
         self.uniform_size = None if sets.on_disk else sets.uniform_size
+        if self.uniform_size is None:
+            self.sizes = sets.sizes if only is None else sets.sizes[only]
         home = torch.device("cpu") if sets.on_disk else self._home(sets, device)
         raw = on_batch is not None  # standardised batch by batch, in the precision of the file
         self.objects = torch.from_numpy(sets.objects) if raw else _tensor(sets.objects, home)
@@ -83,7 +85,12 @@ class Resident:
             self.lengths = torch.from_numpy(self.sizes).to(home)
 
     def __len__(self) -> int:
-        return len(self.sizes)
+        return self.count
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many objects each set holds."""
+        return np.full(self.count, self.uniform_size, dtype=np.int64)  # others are kept where they are made
 
     @property
     def gathers_by_index(self) -> bool:
@@ -175,7 +182,7 @@ class SubsetResident(Resident):
             self.objects = self.objects.flatten(0, 1)
             self.targets = None if self.targets is None else self.targets.flatten()
             self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(self.home)
-            self.uniform_size = None
+            self.sizes, self.uniform_size = sets.sizes, None
         largest = int(self.sizes.max())
         self.subset_sizes = min(subset_sizes[0], largest), min(subset_sizes[1], largest)
         self.per_set = per_set

@@ -1,6 +1,7 @@
 """Where to compute, and in which precision."""
 
 import contextlib
+import functools
 from typing import Any, TypeVar
 
 import torch
@@ -21,7 +22,7 @@ def find_device(device: str) -> torch.device:
     if device == "cpu":
         return _CPU
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return _best_device()
     try:
         found = torch.device(device)
         torch.empty(0, device=found)
@@ -29,6 +30,11 @@ def find_device(device: str) -> torch.device:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ParameterError(f"device={device!r} can't be used here: {reason}. Try device='cpu'.") from None
     return found
+
+
+@functools.cache
+def _best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def placed(scorer: AnyScorer, device: torch.device) -> AnyScorer:
