@@ -94,7 +94,17 @@ class MaskedBatchNorm(nn.Module):
         return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": F.gelu}
+def gelu(inputs: Tensor) -> Tensor:
+    """Return GELU of ``(..., m, h)``; for scoring on a CPU, where oneDNN's kernel takes longer to start than to run.
+
+    PyTorch takes that kernel for contiguous tensors only, so this asks for the transposed one, by its own kernel.
+    """
+    if torch.is_grad_enabled() or inputs.is_cuda or torch.compiler.is_compiling():
+        return F.gelu(inputs)
+    return F.gelu(inputs.mT).mT
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": gelu}
 _IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "selu": torch.selu_}
 NORMS: dict[str, Callable[[int], nn.Module] | None] = {
     "none": None,

@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.nets.base import Scorer
-from entourage.nets.layers import MLP, Dropout, layer_norm, linear, linear_map
+from entourage.nets.layers import MLP, Dropout, gelu, layer_norm, linear, linear_map
 
 __all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
 
@@ -52,7 +51,7 @@ class SetMessage(nn.Module):
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""
         context = linear(self.pooled, self._pool(self.embedding(states), mask))  # (n, 1, h)
-        return linear(self.out, F.gelu(linear(self.own, states) + context))
+        return linear(self.out, gelu(linear(self.own, states) + context))
 
     def _pool(self, embedded: Tensor, mask: Tensor | None) -> Tensor:
         if mask is None:
@@ -136,9 +135,9 @@ class PairMessage(nn.Module):
         self, left: Tensor, right: Tensor, mask: Tensor | None, i: int, among_themselves: bool
     ) -> Tensor:
         """Pool the pairs of rows from ``i`` on: ``(n, r, h)``."""
-        pair = F.gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
+        pair = gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
         for layer in self.more:
-            pair = F.gelu(linear(layer, pair))
+            pair = gelu(linear(layer, pair))
         n, r, o, h = pair.shape
         if self.logits is None or self.sharpness is None:
             return self._mean(pair, mask, i, among_themselves)

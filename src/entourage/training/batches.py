@@ -245,7 +245,8 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
         step = max(1, most // data.uniform_size)
         parts = []
         for start in range(0, len(data), step):
-            parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
+            some = slice(start, min(start + step, len(data)))
+            parts.append(scorer(data.batch(some).objects).float())
             if on_batch is not None:
                 on_batch(len(parts[-1]))
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(-1)
@@ -264,7 +265,9 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
 
 
 def _rows(values: Tensor, chosen: Tensor | slice) -> Tensor:
-    return values[chosen] if isinstance(chosen, slice) else values.index_select(0, chosen)
+    if not isinstance(chosen, slice):
+        return values.index_select(0, chosen)
+    return values if chosen == slice(0, len(values)) else values[chosen]
 
 
 def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:
