@@ -474,7 +474,7 @@ class Sets:
     def by_size(self) -> Iterator[tuple[Index, Index]]:
         """For each size: which sets have it, and the rows of their objects, ``(sets, size)``."""
         sizes = self.sizes
-        for size in np.unique(sizes):
+        for size in np.unique(sizes) if self.uniform_size is None else sizes[:1]:
             chosen = np.flatnonzero(sizes == size)
             yield chosen, self.offsets[chosen][:, None] + np.arange(size)
 

@@ -74,7 +74,9 @@ class Stack(Scorer):
         They are made once: what changes a weight in place changes theirs. Where weights have moved, to a device or by
         an assignment, they are made again. For scoring only; their weights have no gradient.
         """
-        held = [weight for weight in (*self._parameters.values(), *self._buffers.values()) if weight is not None]
+        held = [
+            weight for weight in (*self._parameters.values(), *self._buffers.values()) if weight is not None
+        ]
         places = [weight.data_ptr() for weight in held]
         kept = self._kept
         if kept is None or kept[0] != places:

@@ -51,9 +51,9 @@ def _first_weight(module: nn.Module) -> Tensor | None:
         if weight is not None:
             return weight
     for child in module._modules.values():
-        weight = None if child is None else _first_weight(child)
-        if weight is not None:
-            return weight
+        found = None if child is None else _first_weight(child)
+        if found is not None:
+            return found
     return None
 
 

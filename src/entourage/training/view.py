@@ -194,9 +194,7 @@ class View:
 
     def __call__(self, sets: Sets) -> Sets:
         """Return the same sets as a net sees them, in float32."""
-        return sets.with_features(
-            self.standardise(self._wider(sets, sets.objects), 0), self._situation(sets)
-        )
+        return sets.with_features(self.standardise(self._wider(sets, sets.objects), 0), self._situation(sets))
 
     def situations(self, sets: Sets) -> Sets:
         """Return the same sets with the situations that a net sees, their objects as they are."""
