@@ -230,9 +230,14 @@ class Dropout(nn.Module):
 
 
 def is_one_tile(objects: Tensor) -> bool:
-    """Whether all objects ``(n, m, d)`` are scored at once; see `object_tiles`."""
+    """Whether all objects ``(n, m, d)`` are scored at once; see `object_tiles`.
+
+    So they are while a net is exported: the number of tiles would fix the size of sets in the graph.
+    """
+    if torch.is_grad_enabled() or torch.compiler.is_exporting():
+        return True
     n, m, _ = objects.shape
-    return torch.is_grad_enabled() or m == 1 or n * m <= TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
+    return m == 1 or n * m <= TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
 
 
 def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
