@@ -1,6 +1,5 @@
 """Any accepted input as checked arrays: objects, offsets, targets, situation; errors say what was needed."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -13,7 +12,6 @@ __all__ = [
     "Floats",
     "Index",
     "Seed",
-    "all_finite",
     "as_numpy",
     "as_objects",
     "as_offsets",
@@ -169,30 +167,16 @@ def as_targets(targets: ArrayLike, n_objects: int) -> Floats:
     return array
 
 
-def all_finite(values: Floats) -> bool:
-    """Whether no value of a contiguous array is NaN or infinite.
-
-    A scalar product says so in one pass; where it overflows, values are looked at one by one.
-
-    Examples
-    --------
-    >>> all_finite(np.array([1e300, -1e300])), all_finite(np.array([1.0, np.nan]))
-    (True, False)
-    """
-    flat = values.reshape(-1)
-    return math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(values).all())
-
-
 def check_finite(objects: Floats, offsets: Index, situation: Floats | None) -> None:
     """Refuse features that are NaN or infinite, and say where the first of them is."""
-    if not all_finite(objects):
+    if not np.isfinite(objects).all():
         row, feature = np.argwhere(~np.isfinite(objects))[0]
         i = int(np.searchsorted(offsets, row, side="right")) - 1
         raise DataError(
             f"Features must be finite; set {i}, object {row - offsets[i]}, feature {feature} is "
             f"{objects[row, feature]}. Impute or drop it first."
         )
-    if situation is not None and not all_finite(situation):
+    if situation is not None and not np.isfinite(situation).all():
         i, feature = np.argwhere(~np.isfinite(situation))[0]
         raise DataError(
             f"Situation features must be finite; set {i}, feature {feature} is "

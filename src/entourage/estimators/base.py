@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
-from entourage.data.coerce import all_finite
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.relative import STANDINGS, Relative, find_places
 from entourage.data.sets import AnySets, Sets, is_frame
@@ -158,7 +157,7 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         self._check_features(sets)
         scores = self._packed_scores(sets)
-        if not all_finite(scores):
+        if not np.isfinite(scores).all():
             i = int(np.searchsorted(sets.offsets, int(np.argmin(np.isfinite(scores))), side="right")) - 1
             raise DataError(
                 f"The scores of set {i} are not finite: its features are too far from those learnt from. "

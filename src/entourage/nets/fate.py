@@ -127,7 +127,7 @@ class FATEScorer(Scorer):
         if is_one_tile(objects):
             embedded = self._embed(objects, mask)
             if self.include_self and mask is None:
-                context = embedded.mean(1, keepdim=True)  # (n, 1, k)
+                context = embedded.sum(1, keepdim=True) / objects.shape[1]  # (n, 1, k)
             else:
                 total = embedded.sum(1, keepdim=True)
                 context = self._context(total, _sizes(objects, mask), embedded)
