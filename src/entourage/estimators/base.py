@@ -193,13 +193,13 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_features(self, sets: Sets) -> None:
         if sets.encoder is not None and self.table_ is not None:
-            TableEncoder.from_json(self.table_).check_same(
-                sets.encoder, "These sets don't fit the model, which learnt from others"
-            )
-        for what, needed, came in [
+            known = encoder_of(self)
+            if known is not sets.encoder:
+                known.check_same(sets.encoder, "These sets don't fit the model, which learnt from others")
+        for what, needed, came in (
             ("features", self.n_features_in_, sets.n_features),
             ("situation features", self.n_situation_features_in_, sets.n_situation_features),
-        ]:
+        ):
             if needed != came:
                 raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
 
