@@ -20,6 +20,7 @@ from entourage.cli.fit import fit
 from entourage.cli.info import info
 from entourage.cli.predict import predict
 from entourage.cli.reproduce import reproduce
+from entourage.cli.serve import serve
 from entourage.cli.tune import tune
 from entourage.cli.whatif import whatif
 from entourage.errors import UserError
@@ -73,6 +74,7 @@ for command in (
     elasticities,
     audit,
     assort,
+    serve,
 ):
     app.command()(command)
 
