@@ -26,6 +26,7 @@ __all__ = ["open_socket", "run_server"]
 logger = logging.getLogger("entourage.serving")
 
 SWITCH_SECONDS = 0.0005  # after which the thread of a model gets its turn, and the event loop gets its back
+BACKLOG = 2048  # connections that wait to be accepted
 QUIET_SECONDS = 0.3  # without a request, after which a stopping server closes the connections that are left
 
 
@@ -57,12 +58,18 @@ class _Server(uvicorn.Server):
 
 def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens; 0 is any free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sets TCP_NODELAY only where the protocol is named; without it an answer waits 40 ms for an ACK
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host.strip("[]"), port))
+        listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
+        listening.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"Can't listen at {host}, port {port}: {reason}. Try another --port.") from None
+    return listening
 
 
 def run_server(
@@ -91,6 +98,7 @@ def run_server(
         log_config=None,
         server_header=False,
         ws="none",
+        backlog=BACKLOG,
         limit_concurrency=connections,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=max(1, round(stop_seconds)),
