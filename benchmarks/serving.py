@@ -1,9 +1,9 @@
-"""The server under load: ``python -m benchmarks.serving [load | soak | large] [--seconds 5]``, on one machine.
+"""The server under load: ``python -m benchmarks.serving [load | large | soak] [--seconds 5]``, on one machine.
 
-``load``: 1, 8 and 64 clients, each with one set of 20 objects at a time, ask a server that shares forward passes and one
-that has a pass for each request, in turns within one run: requests a second, p50, p99 and CPU of the server a request.
-``soak``: 100,000 requests to one server, and its memory. ``large``: the p99 of small sets while another client asks for
-sets of 1,000 objects. Rows in ``results/serving.jsonl``.
+``load``: 1, 8 and 64 clients, each with one set of 20 objects at a time, ask a server that shares forward passes and
+one that has a pass for each request, in turns within one run: requests a second, p50, p99 and CPU of the server a
+request. ``large``: p50 and p99 of small sets, alone and while another client asks for sets of 1,000 objects. ``soak``:
+100,000 requests to one server, and its memory. Rows in ``results/serving.jsonl``.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from entourage import FATE, DiscreteChooser, __version__
 
-RESULTS = Path(os.environ.get("SERVING_RESULTS", Path(__file__).parent / "results" / "serving.jsonl"))
+RESULTS = Path(__file__).parent / "results" / "serving.jsonl"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,8 +93,8 @@ def megabytes(pid: int) -> float:
 
 async def client(port: int, body: bytes, until: float, most: int, seconds: list[float]) -> None:
     """Ask again and again on one connection; keep the seconds of each answer."""
-    head = f"POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
-    request = head.encode() + b"\r\n\r\n" + body
+    head = "POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while time.perf_counter() < until and len(seconds) < most:
         begin = time.perf_counter()
