@@ -101,16 +101,12 @@ class Models:
                     "Name it: name=path."
                 )
         self._sources, self._limits, self._share, self._device = dict(sources), limits, share, device
+        self.names = list(sources)  # the first of them first
         self._metrics = metrics
         self._loading = asyncio.Lock()
         self._served: dict[str, Served] = {}
         for name in sources:
             self._place(self._load(name))
-
-    @property
-    def names(self) -> list[str]:
-        """All names, the first of them first."""
-        return list(self._sources)
 
     def __getitem__(self, name: str | None) -> Served:
         """Return the model of a name, the first one for None; refuse where there is none."""

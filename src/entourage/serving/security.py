@@ -5,6 +5,7 @@ import hmac
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ TOKEN_VARIABLE = "ENTOURAGE_TOKEN"
 SHORTEST_TOKEN = 16
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address.
 
