@@ -296,6 +296,14 @@ def test_other_names_are_refused_so_that_no_page_can_rebind_them(chooser, host):
     assert ask(app, "/v1/model", method="GET", headers={"host": host}).status_code == 421
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://evil.example", 421), ("null", 421), (HOST + ":8000", 200)]
+)
+def test_pages_of_other_origins_are_refused(chooser, origin, status):
+    app = create_app(chooser, this_machine=True)
+    assert ask(app, "/v1/model", method="GET", headers={"origin": origin}).status_code == status
+
+
 def test_the_examples_of_the_pages_work(app):
     document = ask(app, "/openapi.json", method="GET").json()
     tried = 0

@@ -154,4 +154,8 @@ def test_memory_stays_flat_and_slow_or_broken_clients_hold_nobody_up(files):
         assert megabytes(process.pid) - before < 8
         for one in idle:
             one.close()
+        with pytest.raises(
+            urllib.error.HTTPError, match="413"
+        ):  # not a connection that breaks while it is sent
+            ask(port, "/v1/predict", {"sets": "x" * 6_000_000})
         assert ask(port, "/readyz") == {"status": "ready"}

@@ -104,7 +104,7 @@ class Gate:
         if token is not None:
             check_token(headers.get(b"authorization"), token)
         else:
-            check_host(headers.get(b"host"))
+            check_host(headers.get(b"host"), headers.get(b"origin"))
 
 
 def label_of(path: str) -> str:

@@ -1,6 +1,7 @@
 """Who may ask, and how much: the bearer token, names of this machine, and bodies of bounded size."""
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import os
@@ -25,6 +26,7 @@ __all__ = [
 
 TOKEN_VARIABLE = "ENTOURAGE_TOKEN"
 SHORTEST_TOKEN = 16
+_FORGOTTEN = 8  # times the limit of a body: what is read of a larger one before its connection is closed
 
 
 @lru_cache(256)
@@ -85,11 +87,18 @@ def check_token(given: bytes | None, token: str) -> None:
         )
 
 
-def check_host(given: bytes | None) -> None:
-    """Refuse a name other than this machine's, so that no web page reaches the server by a name of its own.
+def check_host(given: bytes | None, origin: bytes | None = None) -> None:
+    """Refuse a name other than this machine's, and pages of other origins, where there is no token.
 
-    (DNS rebinding: a page's own name is made to mean 127.0.0.1, and its scripts may then read what is answered.)
+    A web page can make its own name mean 127.0.0.1, and read what is answered (DNS rebinding); and any page can send
+    requests to 127.0.0.1, though it can't read the answers.
     """
+    _check_name(given)
+    if origin is not None:
+        _check_name(origin.partition(b"://")[2])
+
+
+def _check_name(given: bytes | None) -> None:
     name = (given or b"").decode("latin-1")
     bare = name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() and name.count(":") != 0 else name
     if not is_loopback(bare):
@@ -109,18 +118,16 @@ async def read_body(
         raise Refusal(415, "The body needs to be JSON: send the header 'Content-Type: application/json'.")
     length = given.get(b"content-length", b"0")
     if length.isdigit() and int(length[:20]) > limits.body:
-        raise _too_large(limits)
+        raise await _too_large(receive, limits)
     message = await _receive(receive, limits)
-    if not message.get("more_body"):
-        return _bounded(message.get("body", b""), limits)
     parts, size = [message.get("body", b"")], len(message.get("body", b""))
     deadline = asyncio.get_running_loop().time() + limits.seconds
-    while message.get("more_body"):
+    while message.get("more_body") and size <= limits.body:
         message = await _receive(receive, limits, deadline)
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > limits.body:
-            raise _too_large(limits)
+    if size > limits.body:
+        raise await _too_large(receive, limits, message.get("more_body", False))
     return b"".join(parts)
 
 
@@ -141,13 +148,14 @@ async def _receive(
     return message
 
 
-def _bounded(body: bytes, limits: Limits) -> bytes:
-    if len(body) > limits.body:
-        raise _too_large(limits)
-    return body
-
-
-def _too_large(limits: Limits) -> Refusal:
+async def _too_large(receive: Callable[[], Awaitable[Any]], limits: Limits, more: bool = True) -> Refusal:
+    """Read what is left of a large body and forget it: many clients read no answer before they have sent it all."""
+    left = _FORGOTTEN * limits.body
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limits.seconds):
+            while more and left > 0:
+                message = await receive()
+                more, left = message.get("more_body", False), left - len(message.get("body", b""))
     return Refusal(
         413,
         f"A request takes at most {limits.body} bytes. Send fewer sets at once.",
