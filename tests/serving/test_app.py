@@ -346,6 +346,19 @@ def test_metrics_count_requests_by_route_and_status(chooser):
     assert "process_cpu_seconds_total" in text
 
 
+def test_metrics_count_values_that_the_model_never_saw(chooser):
+    app, body = create_app(chooser), hotel_body(2)
+    ask(app, "/v1/predict", body)
+    assert "entourage_unfamiliar_values_total{" not in ask(app, "/metrics", method="GET").text
+    first, second = body["sets"][0]["objects"][:2]
+    first["brand"], second["brand"], first["stars"], first["price"] = "new", "newer", None, None
+    assert ask(app, "/v1/predict", body).status_code == 200
+    text = ask(app, "/metrics", method="GET").text
+    assert 'entourage_unfamiliar_values_total{column="brand",kind="level",model="model"} 2.0' in text
+    assert 'entourage_unfamiliar_values_total{column="stars",kind="missing",model="model"} 1.0' in text
+    assert 'column="price"' not in text  # prices were missing in training, too
+
+
 def test_a_new_file_takes_the_place_of_the_old_one_and_a_broken_one_does_not(tmp_path):
     first, second = logit(0), logit(1)
     path = tmp_path / "m.entourage"

@@ -51,6 +51,12 @@ class Metrics:
         self._loads = Counter(
             "entourage_reloads", "Reloads of a model.", ["model", "outcome"], registry=self._registry
         )
+        self._unfamiliar = Counter(
+            "entourage_unfamiliar_values",
+            "Values that the model never saw: a level that is not its own, a number missing that never was.",
+            ["model", "column", "kind"],
+            registry=self._registry,
+        )
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, status: int, seconds: float) -> None:
@@ -71,6 +77,10 @@ class Metrics:
             sets.inc(n_sets)
 
         return told
+
+    def on_unfamiliar(self, model: str) -> Callable[[str, str, int], None]:
+        """Return what is told of values that a model never saw."""
+        return lambda column, kind, count: self._unfamiliar.labels(model, column, kind).inc(count)
 
     def watch(self, model: str, waiting: Callable[[], float]) -> None:
         """Ask for the length of the queue of a model whenever metrics are read."""

@@ -170,7 +170,7 @@ class Models:
         settings = {"device": self._device, "verbose": False}
         if not _in_memory(source):
             model.set_params(**{key: value for key, value in settings.items() if key in known})
-        schema = schema_of(model)
+        schema = schema_of(model, self._metrics.on_unfamiliar(name))
         score = partial(answer_predictions, model, schema)
         score([schema.read({"sets": [schema.example()]}, Limits())])
         batcher = Batcher(score, self._limits, share=self._share, on_batch=self._metrics.on_batch(name))

@@ -27,7 +27,7 @@ logger = logging.getLogger("entourage.serving")
 
 SWITCH_SECONDS = 0.0005  # after which the thread of a model gets its turn, and the event loop gets its back
 BACKLOG = 2048  # connections that wait to be accepted
-QUIET_SECONDS = 0.3  # without a request, after which a stopping server closes the connections that are left
+QUIET_SECONDS = 1.0  # without a request, after which a stopping server closes the connections that are left
 
 
 class _Server(uvicorn.Server):
@@ -47,7 +47,7 @@ class _Server(uvicorn.Server):
             server.close()
         state, deadline = self.server_state, time.monotonic() + self._most_seconds
         quiet, seen = time.monotonic() + QUIET_SECONDS, state.total_requests
-        while state.connections and time.monotonic() < deadline:
+        while state.connections and not self.force_exit and time.monotonic() < deadline:
             if state.total_requests != seen or state.tasks:
                 quiet, seen = time.monotonic() + QUIET_SECONDS, state.total_requests
             if time.monotonic() > quiet:

@@ -6,10 +6,10 @@ is checked is turned into numbers later, together with other requests, by the sa
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from entourage.serving.limits import Limits
 from entourage.serving.refusal import Refusal
 
 __all__ = ["ArraySchema", "Request", "Schema", "TableSchema", "check_keys", "places_in", "schema_of"]
+
+#: Told the column, "level" or "missing", and how many values.
+OnUnfamiliar: TypeAlias = Callable[[str, str, int], None]
 
 _SHOWN = 60  # characters of a name that a client made up
 
@@ -184,8 +187,9 @@ class TableSchema(Schema):
     [[3.0, None]]
     """
 
-    def __init__(self, encoder: TableEncoder) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: TableEncoder, on_unfamiliar: OnUnfamiliar = lambda *told: None) -> None:
+        self.encoder, self._on_unfamiliar = encoder, on_unfamiliar
+        self._levels = {column.name: frozenset(column.levels) for column in encoder.columns}
         self.own = [column for column in encoder.columns if column.role == "object"]
         self.shared = [column for column in encoder.columns if column.role == "situation"]
         self._names = frozenset(column.name for column in self.own)
@@ -242,8 +246,21 @@ class TableSchema(Schema):
             text = column.kind in ("category", "code")
             array = pa.chunked_array([pa.array(values, pa.string() if text else pa.float64())])
             missing = () if text else self.encoder.missing  # marks among texts were taken out one by one
+            self._count_unfamiliar(column, values)
             encoded.append(encode_column(array, column, _nowhere, missing))
         return np.concatenate(encoded, axis=1)
+
+    def _count_unfamiliar(self, column: Column, values: list[Any]) -> None:
+        """Tell of what the model can only guess at: levels that are not its own, numbers that never were missing."""
+        if column.kind in ("category", "code"):
+            known = self._levels[column.name]
+            unknown = sum(value is not None and value not in known for value in values)
+            if unknown:
+                self._on_unfamiliar(column.name, "level", unknown)
+        elif not column.indicator:
+            missing = values.count(None)
+            if missing:
+                self._on_unfamiliar(column.name, "missing", missing)
 
     def frame_of(self, request: Request) -> pa.Table:
         """Return the sets of one request as a table; the sets are counted in its column of set ids."""
@@ -334,10 +351,10 @@ class ArraySchema(Schema):
         return {"objects": rows} | ({"situation": shared} if shared else {})
 
 
-def schema_of(model: Any) -> Schema:
-    """Return what requests to a fitted model look like."""
+def schema_of(model: Any, on_unfamiliar: OnUnfamiliar = lambda *told: None) -> Schema:
+    """Return what requests to a fitted model look like; ``on_unfamiliar`` is told of values that it never saw."""
     if model.table_ is not None:
-        return TableSchema(encoder_of(model))
+        return TableSchema(encoder_of(model), on_unfamiliar)
     return ArraySchema(model.n_features_in_, model.n_situation_features_in_)
 
 
