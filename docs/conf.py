@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
+    "ignore_pattern": r"serving_client\.py",  # needs a server
     "download_all_examples": False,
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib", scrape_figures),

@@ -23,6 +23,7 @@ from entourage.cli.info import info
 from entourage.cli.predict import predict
 from entourage.cli.prices import prices
 from entourage.cli.reproduce import reproduce
+from entourage.cli.serve import serve
 from entourage.cli.tune import tune
 from entourage.cli.whatif import whatif
 from entourage.errors import UserError
@@ -79,6 +80,7 @@ for command in (
     prices,
     export,
     explore,
+    serve,
 ):
     app.command()(command)
 
