@@ -3,8 +3,9 @@
 Choices from sets of 5 alternatives with 6 features, 100,000 and 1,000,000 of them: seconds of a fit (by the clock, and
 of the processor, which other work doesn't slow), how much memory it takes at its peak beside the data, and how far the
 estimates are from the truth, in standard errors. Each fit runs in a process of its own. With ``--once`` a fit ends
-where it begins: it computes the likelihood and its gradient a few times, but takes no step, and leaves out the Hessian
-where that is found by differences of gradients. That tells the memory of a fit, and the seconds of a gradient.
+where it begins: it computes the likelihood and its gradient a few times, but takes no step (one of EM for latent
+classes), and leaves out the Hessian where that is found by differences of gradients. That tells the memory of a fit,
+and the seconds of a gradient.
 Rows in ``results/many_choices.jsonl``.
 """
 
@@ -33,6 +34,7 @@ from entourage.choice import (
     NestedLogit,
     RandomRegret,
     batches,
+    latent,
 )
 from entourage.choice.batches import Batches
 from entourage.data import Sets
@@ -90,6 +92,7 @@ def measure(name: str, n: int, once: bool) -> dict[str, Any]:
     Batches.total = counting
     if once:
         model._max_iter = 0
+        latent.QUICK = 1  # EM steps
         batches.slopes_by_differences = lambda gradient, theta, steps: np.diag(np.abs(gradient(theta)) + 1)
     before, start, worked = peak_megabytes(), time.perf_counter(), time.process_time()
     with warnings.catch_warnings(action="ignore" if once else "default"):
