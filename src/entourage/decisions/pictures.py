@@ -86,15 +86,25 @@ def draw_diversion(found: "Diversion") -> Figure:
 
 
 def draw_willingness(found: "WillingnessToPay") -> Figure:
-    """Draw the distribution of willingness to pay over objects."""
-    figure, axis = _figure(7.0, 3.2)
+    """Draw the distribution of willingness to pay over objects; where it is the same for all, the estimate alone."""
     known = found.values[np.isfinite(found.values)]
-    _histogram(axis, known, 0.02)
-    axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
-    if found.estimate.low is not None and np.isfinite(found.estimate.low):
-        axis.axvspan(found.estimate.low, found.estimate.high, color=INK, alpha=0.15)
+    varies = len(known) > 0 and float(np.ptp(known)) > 1e-6 * float(np.abs(known).max())
+    bounded = found.estimate.low is not None and np.isfinite(found.estimate.low)
+    figure, axis = _figure(7.0, 3.2 if varies else 1.4)
+    if varies:
+        _histogram(axis, known, 0.02)
+        axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
+        axis.set_ylabel("objects")
+        if bounded:
+            axis.axvspan(found.estimate.low, found.estimate.high, color=INK, alpha=0.15)
+    else:
+        axis.scatter([found.estimate.value], [0], s=60, color=MARK, zorder=2)
+        if bounded:
+            axis.hlines(0, found.estimate.low, found.estimate.high, color=MARK, linewidth=4, alpha=0.4)
+        axis.axvline(0, color=INK, linewidth=0.8)
+        axis.set_yticks([])
+        axis.spines["left"].set_visible(False)
     axis.set_xlabel(f"willingness to pay for {found.feature}, in {found.cost} times {abs(found.units):g}")
-    axis.set_ylabel("objects")
     return figure
 
 
