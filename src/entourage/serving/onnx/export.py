@@ -27,7 +27,15 @@ METADATA = "entourage"
 #: The names of the two axes that are symbolic.
 AXES = ("sets", "objects")
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-NOISY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+NOISY = (
+    "torch.onnx",
+    "torch.export",
+    "torch.fx",
+    "torch._dynamo",
+    "torch._functorch",
+    "onnxscript",
+    "onnx_ir",
+)
 
 
 @dataclass(frozen=True)
