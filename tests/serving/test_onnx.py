@@ -26,7 +26,6 @@ from entourage.estimators.plugins import model_class, model_names
 from entourage.nets import Net, Scorer
 from entourage.serving import to_onnx
 from entourage.serving.onnx import ExportError
-from entourage.serving.onnx import check as checks
 from entourage.serving.onnx import export as exports
 from entourage.serving.onnx import graph as graphs
 from entourage.serving.onnx.check import compare_with_model
@@ -240,9 +239,10 @@ def test_a_graph_that_differs_from_its_model_is_refused(change, said):
 def test_nothing_is_written_where_the_graph_differs(exported, tmp_path, monkeypatch):
     model, path, _ = exported
     monkeypatch.setattr(exports, "_exported", lambda graph: onnx.load(path))
-    monkeypatch.setattr(checks, "MOST", 1e-9)  # less than single precision
     with pytest.raises(ExportError, match="differs from the model"):
-        to_onnx(model, tmp_path / "model.onnx")
+        to_onnx(model, tmp_path / "model.onnx", tolerance=1e-9)  # less than single precision
+    with pytest.raises(UserError, match="tolerance needs a number above 0"):
+        model.to_onnx(tmp_path / "model.onnx", tolerance=0)
     assert list(tmp_path.iterdir()) == []
 
 

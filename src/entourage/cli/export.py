@@ -17,6 +17,12 @@ __all__ = ["export"]
 def export(
     model: ModelPath,
     out: Annotated[Path, typer.Option("-o", "--out", help="The file to write, such as model.onnx.")],
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            help="What scores may differ from the model's by, relative to their size where that is above 1."
+        ),
+    ] = 1e-5,
     as_json: AsJson = False,
 ) -> None:
     """Write a model as an ONNX graph, which runs without Python and torch.
@@ -35,7 +41,7 @@ def export(
 
     fitted = load(model)
     with Console(stderr=True).status("tracing the model, some seconds for each net in it"):
-        written = to_onnx(fitted, out)
+        written = to_onnx(fitted, out, tolerance=tolerance)
     if as_json:
         typer.echo(json.dumps(asdict(written)))
         return
