@@ -16,6 +16,7 @@ from entourage.data import make_medoid
 
 RESULTS = Path(__file__).parent / "results"
 OBJECTS, FEATURES = 20, 10
+TURN = 100  # calls of one way before the other has its turn
 MODELS = {
     "FATE()": lambda **settings: Ranker(FATE(), **settings),
     "SetAttention()": lambda **settings: Ranker(SetAttention(), **settings),
@@ -44,12 +45,13 @@ def measure(model, x, calls: int) -> dict:
     }
     difference = float(np.abs(ways["onnx"]() - ways["predict_scores"]()).max())
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for call in range(calls + 50):
+    for turn in range(1 + calls // TURN):  # in turns, so that both see the same machine; the first warms up
         for name, score in ways.items():
-            start = time.perf_counter()
-            score()
-            if call >= 50:  # after a warm-up
-                times[name].append(time.perf_counter() - start)
+            for _ in range(TURN):
+                start = time.perf_counter()
+                score()
+                if turn:
+                    times[name].append(time.perf_counter() - start)
     found = {name: percentiles(own) for name, own in times.items()}
     return found | {
         "difference": difference,

@@ -23,9 +23,9 @@ from entourage.cli import main
 from entourage.errors import UserError
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.estimators.plugins import model_class, model_names
+from entourage.nets import Net, Scorer
 from entourage.serving import to_onnx
 from entourage.serving.onnx import ExportError
-from entourage.serving.onnx import check as checks
 from entourage.serving.onnx import export as exports
 from entourage.serving.onnx import graph as graphs
 from entourage.serving.onnx.check import compare_with_model
@@ -239,9 +239,10 @@ def test_a_graph_that_differs_from_its_model_is_refused(change, said):
 def test_nothing_is_written_where_the_graph_differs(exported, tmp_path, monkeypatch):
     model, path, _ = exported
     monkeypatch.setattr(exports, "_exported", lambda graph: onnx.load(path))
-    monkeypatch.setattr(checks, "MOST", 1e-9)  # less than single precision
     with pytest.raises(ExportError, match="differs from the model"):
-        to_onnx(model, tmp_path / "model.onnx")
+        to_onnx(model, tmp_path / "model.onnx", tolerance=1e-9)  # less than single precision
+    with pytest.raises(UserError, match="tolerance needs a number above 0"):
+        model.to_onnx(tmp_path / "model.onnx", tolerance=0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -309,3 +310,41 @@ def test_a_written_graph_has_symbolic_axes_and_scores_as_its_model_does(kind, tm
         assert axes[:2] == ["sets", axes[1]] if name == "situation" else axes[0] == "sets"
         assert alone or axes[1] == "objects"
     assert written.deviation < 1e-5
+
+
+class OwnScorer(Scorer):
+    """A net of a user's, with what a graph can't follow."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self.weight, self.fault = torch.nn.Parameter(torch.ones(3)), fault
+
+    def forward(self, objects, mask=None):
+        scores = objects @ self.weight
+        if self.fault == "branch":
+            scores = -scores if scores.sum() > 0 else scores
+        elif self.fault == "fixed size":
+            scores = scores * float(objects.shape[1])
+        else:
+            scores = scores - scores.mean(1, keepdim=True)  # the padding included
+        return scores if mask is None else torch.where(mask, scores, 0.0)
+
+
+class Own(Net):
+    def __init__(self, fault="branch"):
+        self.fault = fault
+
+    def build(self, n_features, generator):
+        return OwnScorer(self.fault)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("branch", "torch can't turn"), ("fixed size", "fixed size"), ("padding", "differs from the model")],
+)
+def test_a_net_of_ones_own_that_has_no_right_graph_is_refused(fault, said, tmp_path):
+    model = Ranker(Own(fault), **QUICK).fit(X, RANKS)
+    with pytest.raises(ExportError, match=said):
+        model.to_onnx(tmp_path / "model.onnx")
+    assert list(tmp_path.iterdir()) == []

@@ -155,13 +155,13 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         )
         return sets, weights
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> Any:
+    def to_onnx(self, path: str | os.PathLike[str], *, tolerance: float = 1e-5) -> Any:
         """Write the fitted model as an ONNX graph, from cells of a table, or features, to scores and probabilities.
 
         The graph is first compared with the model, on random sets of 1 to 1,000 objects; where they differ by more
-        than 1e-5, nothing is written. Needs the extra ``[onnx]``. See :func:`entourage.serving.onnx.to_onnx`.
+        than ``tolerance``, nothing is written. Needs the extra ``[onnx]``. See :func:`entourage.serving.onnx.to_onnx`.
         """
-        return onnx_export().to_onnx(self._fitted(), path)
+        return onnx_export().to_onnx(self._fitted(), path, tolerance=tolerance)
 
     def explore(self, X: AnySets, **options: Any) -> Any:
         """Return a page in which the model scores these sets live, for people to change; a notebook shows it.

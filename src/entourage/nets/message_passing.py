@@ -142,14 +142,21 @@ class PairMessage(nn.Module):
         n, r, o, h = pair.shape
         if self.logits is None or self.sharpness is None:
             return self._mean(pair, mask, i, among_themselves)
-        logits = linear(self.logits, pair) * (self.sharpening * self.sharpness).exp()  # (n, r, o, k)
+        sharpness = (self.sharpening * self.sharpness).exp()
+        if mask is not None and torch.compiler.is_exporting():  # fewer steps over all pairs, but for rounding
+            logits = F.linear(pair, self.logits.weight * sharpness.unsqueeze(1))
+            lowest = torch.finfo(logits.dtype).min / 4
+            weights = (logits + torch.where(mask, 0.0, lowest)[:, None, :, None]).softmax(2)
+            pooled = (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2)
+            return pooled.reshape(n, r, h)
+        logits = linear(self.logits, pair) * sharpness  # (n, r, o, k)
         if mask is not None:
             there = mask[:, None, :, None]
             logits = torch.where(there, logits, torch.finfo(logits.dtype).min / 4)
         weights = logits.softmax(2)
         if mask is not None:
             weights = torch.where(there, weights, 0.0)
-        pooled: Tensor = (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2)
+        pooled = (pair.view(n, r, o, self.heads, -1) * weights.unsqueeze(-1)).sum(2)
         return pooled.reshape(n, r, h)
 
     def _mean(self, pair: Tensor, mask: Tensor | None, i: int, among_themselves: bool) -> Tensor:

@@ -17,11 +17,12 @@ from entourage.serving.onnx.refusal import ExportError
 from entourage.serving.onnx.scorer import Floats
 from entourage.serving.onnx.tables import draw_cells, texts_of
 
-__all__ = ["MOST", "SIZES", "DrawnSets", "compare_with_model", "draw_sets", "outputs_of_model"]
+__all__ = ["SIZES", "TOLERANCE", "DrawnSets", "compare_with_model", "draw_sets", "outputs_of_model"]
 
 #: How many objects the sets have by which a graph is checked.
 SIZES = (1, 2, 5, 50, 1000)
-MOST = 1e-5  # that a score may differ by, relative to its size where that is above 1
+#: What a score may differ by, relative to its size where that is above 1.
+TOLERANCE = 1e-5
 FEW = 50  # objects up to which there are several sets at once
 UNKNOWN = "none of the levels"
 
@@ -40,11 +41,11 @@ class DrawnSets:
     sets: Sets
 
 
-def compare_with_model(model: Any, graph: ModelGraph, session: Any) -> float:
+def compare_with_model(model: Any, graph: ModelGraph, session: Any, tolerance: float = TOLERANCE) -> float:
     """Return the largest deviation of scores, relative to their size where that is above 1.
 
-    Raises an error where it, or that of another output, is above `MOST`; where the padding is not 0; and where a set
-    that the model would refuse has a score.
+    Raises an error where it, or that of another output, is above the tolerance; where the padding is not 0; and where a
+    set that the model would refuse has a score.
     """
     reference, rng, worst = on_cpu(model), np.random.default_rng(0), 0.0
     names = graph.outcome.names
@@ -54,13 +55,14 @@ def compare_with_model(model: Any, graph: ModelGraph, session: Any) -> float:
         drawn = draw_sets(reference, graph, size, rng)
         mask, wanted = drawn.feeds["mask"], outputs_of_model(reference, drawn, names)
         came = dict(zip(names, session.run(None, drawn.feeds), strict=True))
-        for name, deviation in _deviations(graph, wanted, came, mask).items():
+        for name, deviation in _deviations(graph, wanted, came, mask, tolerance).items():
             worst = max(worst, deviation) if name == "scores" else worst
-            if not deviation <= MOST:  # so that NaN is none
+            if not deviation <= tolerance:  # so that NaN is none
                 raise ExportError(
                     f"The graph differs from the model: {name} of sets of {size:,} objects by {deviation:.2g}, where "
-                    f"at most {MOST:g} (of the score, where that is above 1) is allowed. Nothing was written. A net "
-                    "with very large weights may cause it: in single precision its own scores are no more exact."
+                    f"at most {tolerance:g} (of the score, where that is above 1) is allowed. Nothing was written. "
+                    "Where it is not much more, it may be the rounding of single precision, in a net of large weights: "
+                    "to allow it, give tolerance= (--tolerance)."
                 )
             if came[name].ndim > 1 and came[name][~mask].any():  # NaN, too
                 raise ExportError(f"The graph has {name} other than 0 in the padding. Nothing was written.")
@@ -70,7 +72,11 @@ def compare_with_model(model: Any, graph: ModelGraph, session: Any) -> float:
 
 
 def _deviations(
-    graph: ModelGraph, wanted: dict[str, NDArray[Any]], came: dict[str, NDArray[Any]], mask: NDArray[Any]
+    graph: ModelGraph,
+    wanted: dict[str, NDArray[Any]],
+    came: dict[str, NDArray[Any]],
+    mask: NDArray[Any],
+    tolerance: float,
 ) -> dict[str, float]:
     """Return the largest deviation of each output: of scores relative, of what is made of them as they allow."""
     scale = np.maximum(1.0, np.abs(wanted["scores"]))
@@ -81,7 +87,7 @@ def _deviations(
         if name == "scores":
             deviations[name] = float((np.abs(found - values) / scale).max())
         elif name == "chosen":
-            far = np.abs(wanted["scores"] - graph.outcome.threshold) > MOST * scale
+            far = np.abs(wanted["scores"] - graph.outcome.threshold) > tolerance * scale
             deviations[name] = float((found != values)[far].any())
         else:
             deviations[name] = float(np.abs(found - values).max()) * softest / float(scale.max())
