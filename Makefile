@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 
-.PHONY: setup demo test heavy-tests long-tests check bench docs clean
+.PHONY: setup demo test heavy-tests browser long-tests check bench docs clean
 
 setup: $(STAMP)-dev
 
@@ -11,10 +11,16 @@ demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the pa
 	$(BIN)/entourage demo
 
 test: $(STAMP)-dev  ## all tests but the heavy ones
-	$(BIN)/python -m pytest -m "not heavy"
+	$(BIN)/python -m pytest -m "not heavy and not browser"
 
 heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
 	$(BIN)/python -m pytest -m heavy tests
+
+browser: $(STAMP)-dev  ## pages in Debian's Chromium; without it, and where it can't be installed, tests are skipped, saying so
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "Chromium can't be installed here (apt-get install chromium): the tests of pages are skipped."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser tests/serving/browser
 
 long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
 	$(BIN)/python -m benchmarks.calibration.context_test
@@ -24,6 +30,7 @@ long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.decisions
 	$(BIN)/python -m benchmarks.calibration.trade_offs
 	$(BIN)/python -m benchmarks.calibration.logits
+	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
 check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .

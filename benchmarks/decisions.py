@@ -2,9 +2,9 @@
 
 Products have two attributes, both better when larger, near the line on which one is traded for the other. Choices,
 buying nothing included, are drawn from a softmax of the mean attribute plus a known context effect (attraction,
-similarity or compromise; "none" is the negative control). A context-free net, FATE and FETA are fitted to the choices.
-For new catalogues with random margins, `best_assortment` finds the best set of up to four of twelve products under each
-model, and all are sold in the true world, beside the best set of the truth. Rows are kept in
+similarity or compromise; "none" is the negative control). A context-free net, FATE, FETA and SetAttention are fitted
+to the choices. For new catalogues with random margins, `best_assortment` finds the best set of up to four of twelve
+products under each model, and all are sold in the true world, beside the best set of the truth. Rows are kept in
 ``results/decisions.jsonl``.
 
 ``python -m benchmarks.decisions --speed`` measures the enumeration of all 2^20 sets of 20 objects.
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from benchmarks.measure import peak_megabytes
-from entourage import FATE, FETA, ContextFree, DiscreteChooser, Sets, __version__
+from entourage import FATE, FETA, ContextFree, DiscreteChooser, SetAttention, Sets, __version__
 from entourage.choice import ContextualLogit
 from entourage.data.resampling import bootstrap_interval
 from entourage.data.synthetic.context_effects import EFFECTS
@@ -73,6 +73,7 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
     sets = simulate(effect, n_sets, rng)
     settings = {"outside": True, "steps": steps, "device": "cpu", "random_state": seed}
     models = {"ContextFree": ContextFree(width=64), "FATE": FATE(width=64), "FETA": FETA(width=64)}
+    models["SetAttention"] = SetAttention(width=32, rounds=2)
     fitted = {name: DiscreteChooser(net, **settings).fit(sets) for name, net in models.items()}
     held_out = simulate(effect, 6000, rng)
     revenue: dict[str, list[float]] = {name: [] for name in [*models, "truth", "promised by ContextFree"]}

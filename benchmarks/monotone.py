@@ -5,6 +5,9 @@ and with the constraint, all else equal. A row of benchmarks/results/monotone.js
 held-out choice under both, their difference with a 95 % interval over people, and the share of held-out objects whose
 own probability rises, by more than 1e-6, when their own time, cost or price does: by 1 %, by 10 %, by one standard
 deviation.
+
+``--audit``: instead, fit once without and once with the constraint to the people of four folds, and print
+the economic audit of those of the first; rows in benchmarks/results/audit.jsonl.
 """
 
 import argparse
@@ -21,8 +24,10 @@ from numpy.typing import NDArray
 from benchmarks.real import car_choice, swissmetro
 from entourage import FATE, FETA, ContextFree, DiscreteChooser, SetAttention
 from entourage.data.sets import Sets
+from entourage.decisions import audit
 
 RESULTS = Path(__file__).parent / "results" / "monotone.jsonl"
+AUDITS = Path(__file__).parent / "results" / "audit.jsonl"
 TABLES = {"swissmetro": (swissmetro, {"time": 3, "cost": 4}), "car_choice": (car_choice, {"price": 0})}
 NETS = {
     "ContextFree": ContextFree(),
@@ -98,6 +103,37 @@ def run(table: str, net: str, data: Path, steps: int) -> dict[str, Any]:
     }
 
 
+def audits(table: str, net: str, data: Path, steps: int) -> list[dict[str, Any]]:
+    """Audit a net without and with the constraint on people it has not seen."""
+    module, columns = TABLES[table]
+    part = module.load(data)
+    sets = part.views["features"]
+    people = np.arange(len(sets)) if part.people is None else part.people
+    train, test = part.folds[0]
+    held, signs = sets[test], dict.fromkeys(columns.values(), -1)
+    pairs = [(columns["time"], columns["cost"])] if "cost" in columns else []
+    rows = []
+    for kept in (False, True):
+        settings: dict[str, Any] = {"steps": steps, "device": "cpu", "random_state": 0}
+        model = DiscreteChooser(NETS[net], monotone=signs if kept else None, **settings)
+        model.fit(sets[train], groups=people[train])
+        found = audit(model, held, signs, pairs, most_sets=None)
+        gain = model.log_likelihood(held)
+        print(f"{table}, {net}, {'monotone' if kept else 'free'}: log-likelihood {gain:.4f}\n{found}\n")
+        shares = {
+            name: {rule: getattr(one, rule).share for rule in ("gradient", "move", "monotone")}
+            for name, one in zip(columns, found.signs, strict=True)
+        }
+        rows.append(
+            {"table": table, "net": net, "steps": steps, "monotone": kept, "log_likelihood": gain}
+            | {"objects": found.objects, "signs_passed": all(one.passed for one in found.signs)}
+            | {"violations": shares}
+            | {"trade_offs": [one.implausible.share for one in found.trade_offs]}
+            | {"wrong_sign": [one.wrong_sign for one in found.trade_offs]}
+        )
+    return rows
+
+
 def interval(values: NDArray[Any], people: NDArray[Any], draws: int = 2000) -> tuple[float, float]:
     """Return a 95 % percentile interval of the mean over resampled people."""
     _, who = np.unique(people, return_inverse=True)
@@ -113,15 +149,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ENTOURAGE_DATA", "../shared/data")))
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--table", choices=list(TABLES), action="append")
+    parser.add_argument("--audit", action="store_true")
     parser.add_argument("--net", choices=list(NETS), action="append")
     given = parser.parse_args()
     torch.set_num_threads(1)
     for table in given.table or TABLES:
         for net in given.net or NETS:
-            row = run(table, net, given.data, given.steps)
-            print(json.dumps(row), flush=True)
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            work, path = (audits, AUDITS) if given.audit else (run, RESULTS)
+            found = work(table, net, given.data, given.steps)
+            for row in found if isinstance(found, list) else [found]:
+                print(json.dumps(row), flush=True)
+                with path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Simulates 500 choices of a known multinomial or nested logit, fits the model, and asks whether the 95 % intervals of
 `what_if` hold what the true model says of the same change: of a share, and of consumer surplus in utils and in money.
-From draws of the coefficients and, for the multinomial logit, also from 30 refits to resampled sets.
+From draws of the coefficients and, for the multinomial logit, also from 30 refits to resampled sets. A FATE that learns
+from choices of the same multinomial logit has 20 refits; no surplus in money, since it has no coefficient of the cost.
 
 The command fails (status 1) where a coverage is not between 90 and 98 %, by more than two standard errors.
 """
@@ -15,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.calibration.jobs import arguments, run_jobs
+from entourage import FATE, DiscreteChooser
 from entourage.choice import MultinomialLogit, NestedLogit
 from entourage.decisions import refit_people, what_if
 
-SETS, REFITS = 500, 30
+SETS, REFITS, NET_REFITS = 500, 30, 20
 SCENARIOS = {
     "multinomial logit, draws": "draws",
     "multinomial logit, refits": "refits",
     "nested logit, draws": "draws",
+    "FATE, refits": "refits",
 }
 QUANTITIES = ("share", "surplus", "money")
 CHANGE = {"change": "x2*=1.2", "where": "x0==1", "cost": 2}
@@ -46,12 +49,18 @@ def simulate(scenario: str, seed: int) -> dict[str, Any]:
         truth.coef_ = truth.theta_.copy()
         p = truth.predict_proba(X)
         y = (p.cumsum(1) < rng.random((SETS, 1))).sum(1).clip(max=2)
-        model = type(truth)(**truth.get_params()).fit(X, y)
+        net = scenario.startswith("FATE")
+        model: Any = type(truth)(**truth.get_params())
+        if net:
+            model = DiscreteChooser(FATE(width=16), steps=300, device="cpu", random_state=seed)
+        model.fit(X, y)
         refits = None
         if SCENARIOS[scenario] == "refits":
-            refits = refit_people(model, X, y, refits=REFITS, random_state=seed)
+            count = NET_REFITS if net else REFITS
+            refits = refit_people(model, X, y, refits=count, random_state=seed)
+    change = {name: value for name, value in CHANGE.items() if name != "cost" or not net}
     known = what_if(truth, X, intervals="none", **CHANGE)
-    found = what_if(model, X, refits=refits, random_state=seed, **CHANGE)
+    found = what_if(model, X, refits=refits, random_state=seed, **change)
     pairs = {
         "share": (found.shifts[0].change, known.shifts[0].change.value),
         "surplus": (found.surplus, known.surplus.value if known.surplus else np.nan),
@@ -75,7 +84,7 @@ def main() -> None:
     failed = not rows
     for scenario in SCENARIOS:
         mine = [row for row in rows if row["scenario"] == scenario]
-        for name in QUANTITIES if mine else ():
+        for name in [name for name in QUANTITIES if any(name in row for row in mine)]:
             covered = float(np.mean([row[name] for row in mine]))
             error = 2 * np.sqrt(covered * (1 - covered) / len(mine))
             print(f"{scenario}: {name} covered {covered:.3f} ± {error:.3f} of {len(mine)}")

@@ -17,13 +17,17 @@ from entourage.training.parallel import open_pool
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-def arguments(what: str, *, data_sets: int) -> argparse.Namespace:
-    """Read the options that all calibrations have."""
+def arguments(
+    what: str, *, data_sets: int, more: Callable[[argparse.ArgumentParser], None] | None = None
+) -> argparse.Namespace:
+    """Read the options that all calibrations have; ``more`` adds others."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--data-sets", type=int, default=data_sets, help="simulated data sets a scenario")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no data set after so long")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the folder of the rows")
+    if more is not None:
+        more(parser)
     return parser.parse_args()
 
 

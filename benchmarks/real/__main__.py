@@ -13,7 +13,7 @@ from benchmarks.real.rows import read_rows
 from benchmarks.real.run import TASKS, run_jobs
 from benchmarks.real.table import print_table
 
-__all__ = ["main"]
+__all__ = ["data_folder", "main"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 def main() -> None:
     """Read the options, do the fits that have no row, print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description=__doc__)
-    parser.add_argument("--data", type=Path, default=_data_folder(), help="the folder of the data sets")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="the folder of the data sets")
     parser.add_argument("--task", choices=list(TASKS), action="append")
     parser.add_argument("--model", action="append", help="names of models; see --list")
     parser.add_argument("--part", action="append", help="domains of ranch, draws of aslib")
@@ -63,7 +63,7 @@ def main() -> None:
         print_table(task, args.out, each=args.each)
 
 
-def _data_folder() -> Path:
+def data_folder() -> Path:
     """Return where the data are: beside the repository, or carried along to a second machine."""
     folders = [Path("../shared/data"), Path(".carry/data"), Path("../../shared/data")]
     return next((folder for folder in folders if folder.is_dir()), folders[0])

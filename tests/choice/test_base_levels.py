@@ -1,4 +1,4 @@
-"""Base levels of categories, gradients in parts, and tables of several models."""
+"""Base levels of categories, and tables of several models."""
 
 import numpy as np
 import pandas as pd
@@ -6,15 +6,16 @@ import pytest
 
 from entourage import load
 from entourage.choice import (
+    CrossNestedLogit,
     LatentClassLogit,
     LinearContextLogit,
     MixedLogit,
     MultinomialLogit,
     NestedLogit,
-    base,
     compare_logits,
     likelihood_ratio_test,
 )
+from entourage.choice.comparison import LikelihoodRatio
 from entourage.data.encoder import TableEncoder
 from entourage.errors import DataError, ParameterError
 
@@ -43,6 +44,28 @@ def test_one_level_is_the_base_and_any_gives_the_same_model(frame, tmp_path):
     loaded = load(tmp_path / "m")
     assert np.array_equal(loaded.predict_proba(frame), chosen.predict_proba(frame))
     assert loaded.summary() == chosen.summary()
+
+
+@pytest.mark.parametrize("kind", [NestedLogit, CrossNestedLogit])
+def test_the_alternative_whose_intercept_is_0_can_be_named(frame, kind, tmp_path):
+    first = kind([["car", "bus"]], alternative="mode").fit(frame, **ROLES)
+    assert first.parameter_names_[:2] == ["alternative car", "alternative rail"]
+    named = kind([["car", "bus"]], alternative="mode", base={"mode": "rail"}).fit(frame, **ROLES)
+    assert named.parameter_names_[:2] == ["alternative bus", "alternative car"]
+    assert named.log_likelihood_ == pytest.approx(first.log_likelihood_, abs=1e-6)
+    assert named.coef_[0] == pytest.approx(-first.coef_[1], abs=1e-4)
+    assert named.coef_[1] == pytest.approx(first.coef_[0] - first.coef_[1], abs=1e-4)
+    assert named.dissimilarities_ == pytest.approx(first.dissimilarities_, abs=1e-4)
+    named.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert np.array_equal(loaded.predict_proba(frame), named.predict_proba(frame))
+    assert loaded.summary() == named.summary()
+    with pytest.raises(ParameterError, match="did you mean 'rail'"):
+        kind([["car", "bus"]], alternative="mode", base={"mode": "rial"}).fit(frame, **ROLES)
+    with pytest.raises(ParameterError, match="intercepts=False leaves out"):
+        kind([["car", "bus"]], alternative="mode", base={"mode": "rail"}, intercepts=False).fit(
+            frame, **ROLES
+        )
 
 
 def test_a_penalty_identifies_all_levels(frame):
@@ -75,18 +98,6 @@ def test_codes_of_levels_are_not_taken_for_numbers(frame):
         MultinomialLogit().fit(encoder(many).sets)
 
 
-def test_parts_change_nothing(frame, monkeypatch):
-    groups = frame["set"].to_numpy()[::3] % 40
-    whole = [model.fit(frame, **ROLES, groups=groups) for model in (MultinomialLogit(), LinearContextLogit())]
-    monkeypatch.setattr(base, "MOST_ROWS", 100)
-    parts = [model.fit(frame, **ROLES, groups=groups) for model in (MultinomialLogit(), LinearContextLogit())]
-    for one, other in zip(whole, parts, strict=True):
-        assert other.coef_ == pytest.approx(one.coef_, abs=1e-8)
-        assert other.standard_errors_ == pytest.approx(one.standard_errors_)
-        assert other.robust_standard_errors_ == pytest.approx(one.robust_standard_errors_)
-        assert other.log_likelihood_ == pytest.approx(one.log_likelihood_)
-
-
 def test_nested_models_are_tested_and_others_are_not(frame):
     full = MultinomialLogit().fit(frame, **ROLES)
     small = MultinomialLogit().fit(frame, **ROLES, features=["mode"])
@@ -108,6 +119,34 @@ def test_nested_models_are_tested_and_others_are_not(frame):
     other = MultinomialLogit().fit(frame.head(600), **ROLES)
     with pytest.raises(ParameterError, match="they learnt from other choices"):
         compare_logits({"full": full, "other": other})
+
+
+def test_models_with_other_bases_are_nested_all_the_same(frame):
+    small = MultinomialLogit(base={"mode": "car"}).fit(frame, **ROLES)
+    full = MixedLogit(["price"], draws=20, base={"mode": "bus"}).fit(frame, **ROLES)
+    test = likelihood_ratio_test(small, full)
+    assert test.degrees == 1
+    assert "of a single one twice as large" in str(test)
+
+
+def test_bic_counts_the_same_for_all_models_of_a_table(frame):
+    who = np.arange(300) % 40
+    alone = MultinomialLogit().fit(frame, **ROLES)
+    grouped = MultinomialLogit().fit(frame, **ROLES, groups=who)
+    panel = MixedLogit(["price"], draws=20).fit(frame, **ROLES, groups=who)
+    found = compare_logits({"alone": alone, "panel": panel})
+    assert found.n_units == 40
+    assert "BIC counts 40 " in str(found)
+    assert found.rows[0].bic == pytest.approx(np.log(40) * 3 - 2 * alone.log_likelihood_)
+    assert found.rows[1].bic == panel.bic_
+    assert compare_logits({"alone": alone, "grouped": grouped}).n_units == 300
+    small = MultinomialLogit().fit(frame, **ROLES, features=["mode"], groups=who)
+    assert "taken for independent" in likelihood_ratio_test(small, grouped).note
+    assert likelihood_ratio_test(small, alone).note == ""
+
+
+def test_a_p_value_too_small_for_a_number_is_no_0():
+    assert "p < 1e-300" in str(LikelihoodRatio("a", "b", 5000.0, 1.0, 0.0))
 
 
 def test_the_coefficient_of_a_feature_is_found_by_its_place(frame):

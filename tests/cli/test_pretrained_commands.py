@@ -117,7 +117,8 @@ def test_compare_says_the_instant_verdict_beside_the_cross_validated_one(folder,
 def test_without_weights_compare_says_nothing_at_once(folder, capsys, monkeypatch):
     for module in ("pretrained.weights", "selection.candidates"):
         monkeypatch.setattr(f"entourage.{module}.available", lambda: False)
-    quick = ["--folds", 2, "--workers", 1, "--device", "cpu", "--models", "linear,linear relative", "--json"]
+    quick = ["--folds", 2, "--workers", 1, "--device", "cpu", "--report", folder / "page.html"]
+    quick += ["--models", "linear,linear relative", "--json"]
     code, out, err = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)
     assert code == 0, err
     assert json.loads(out)["instant_verdict"] is None

@@ -28,6 +28,7 @@ COMMANDS = [
     "elasticities",
     "audit",
     "assort",
+    "prices",
 ]
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SetAttention, SubsetChooser
-from entourage.choice import MultinomialLogit, NestedLogit
+from entourage.choice import CrossNestedLogit, MultinomialLogit, NestedLogit
 from entourage.data.sets import Sets
 from entourage.decisions import diversion, elasticities
 from entourage.errors import DataError, ParameterError, UserError
@@ -67,6 +67,49 @@ def test_nested_elasticities_and_diversion_equal_the_closed_form(nested):
     by_price = np.stack(diversion(model, ids, by="price", feature=2, intervals="none").ratios)
     off = ~np.eye(4, dtype=bool)
     assert np.allclose(by_price[:, off], ratios[:, off], rtol=0, atol=1e-6)
+
+
+def nested_probabilities(u, shares, scales, offered):
+    """Return probabilities of a (cross-)nested logit, (m,), by its formula: shares of objects in nests, (m, nests)."""
+    weights = np.where(offered[:, None], shares * np.exp(u)[:, None], 0.0) ** (1 / scales)  # (m, nests)
+    inside = weights.sum(0)
+    mass = inside**scales
+    return (weights / np.where(inside > 0, inside, 1.0) * mass).sum(1) / mass.sum()
+
+
+def removal_by_formula(u, shares, scales):
+    """Return the diversion ratios by removal, (m, m)."""
+    m = len(u)
+    p = nested_probabilities(u, shares, scales, np.ones(m, dtype=bool))
+    found = np.full((m, m), np.nan)
+    for j in range(m):
+        kept = np.arange(m) != j
+        found[kept, j] = (nested_probabilities(u, shares, scales, kept) - p)[kept] / p[j]
+    return found
+
+
+def test_nested_diversion_by_removal_equals_the_closed_form(nested):
+    model, ids = nested
+    u = np.append(0.0, model.coef_[:3]) + ids[:20, :, 1:] @ model.coef_[3:5]
+    assert model.parameter_names_[3:5] == ["x1", "x2"]
+    shares = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    found = diversion(model, ids[:20], intervals="none").ratios
+    for i in range(20):
+        expected = removal_by_formula(u[i], shares, model.dissimilarities_)
+        np.testing.assert_allclose(found[i], expected, rtol=0, atol=1e-6)
+    assert abs(model.dissimilarities_ - 1).max() > 0.01  # else a multinomial logit would pass, too
+
+
+def test_cross_nested_diversion_by_removal_equals_the_closed_form(nested):
+    ids = nested[1]
+    model = CrossNestedLogit([[1, 2, 3], [3, 4]], allocation="equal").fit(ids, Y)
+    model.theta_[-2:] = np.log([0.4, 0.7])  # nests far from a multinomial logit
+    u = np.append(0.0, model.coef_[:3]) + ids[:20, :, 1:] @ model.coef_[3:5]
+    shares = np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    found = diversion(model, ids[:20], intervals="none").ratios
+    for i in range(20):
+        expected = removal_by_formula(u[i], shares, np.array([0.4, 0.7]))
+        np.testing.assert_allclose(found[i], expected, rtol=0, atol=1e-6)
 
 
 def test_multinomial_diversion_is_in_proportion_to_shares_whatever_the_way(logit):

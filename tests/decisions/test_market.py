@@ -10,7 +10,7 @@ from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SubsetChooser
 from entourage.baselines import RankSVM
 from entourage.choice import ContextualLogit, MixedLogit, MultinomialLogit, NestedLogit
 from entourage.data import Sets
-from entourage.decisions import Market
+from entourage.decisions import Market, best_assortment, what_if
 from entourage.errors import ParameterError
 
 RNG = np.random.default_rng(0)
@@ -94,6 +94,26 @@ def test_logsum_of_nested_logit_differentiates_to_probabilities():
             objects[row, 1] += sign * step
             sides.append(market.logsum(Sets(objects, sets.offsets))[0])
         np.testing.assert_allclose((sides[0] - sides[1]) / (2 * step), b * p[row], atol=1e-6)
+
+
+def test_surplus_of_nests_beyond_1_is_the_area_under_demand_and_says_what_it_is_not():
+    model = copy.deepcopy(NESTED)
+    assert Market(model).logsum_note is None or (NESTED.dissimilarities_ > 1).any()
+    model.theta_[-1] = np.log(1.6)
+    market, few = Market(model), NESTED_X[:3]
+    b = model.coef_[model.parameter_names_.index("x2")]
+    grid = np.linspace(0.0, 30.0, 401)  # the cost of the first object rises by 30
+    rising = np.repeat(few, len(grid), axis=0)
+    rising[:, 0, 2] += np.tile(grid, 3)
+    demand = market.probabilities(market.sets_of(rising)).reshape(3, len(grid), 4)[:, :, 0]
+    found = what_if(model, few, change="x2 += 30", where="x0 == 1", intervals="none", cost=2)
+    assert found.surplus_by_set.value == pytest.approx(b * np.trapezoid(demand, grid, axis=1), abs=1e-6)
+    for text in (
+        found.notes[-1],
+        best_assortment(model, few[0], objective="surplus", intervals="none").notes[-1],
+    ):
+        assert "[1, 2] (λ = 1.6)" in text
+        assert "area under demand curves" in text
 
 
 def test_logsum_of_mixed_logit_keeps_what_all_objects_share():

@@ -1,5 +1,7 @@
 """The best prices: the closed form of the logit, and where the derivative of the profit is 0."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,9 @@ from scipy.optimize import brentq
 
 from entourage import FATE, DiscreteChooser
 from entourage.choice import ContextualLogit, MultinomialLogit
-from entourage.decisions import best_prices
+from entourage.decisions import Market, best_prices
+from entourage.decisions.candidates import candidates_of
+from entourage.decisions.price_problem import make_price_problem
 from entourage.errors import UserError
 
 OBJECTS, COST = [[0.0, 0.0], [1.0, 1.0], [1.0, 1.5]], [0.0, 0.5, 1.0]
@@ -39,7 +43,7 @@ def test_equal_markups_meet_the_closed_form_and_the_gradient_finds_them(logit):
     closed = best_prices(logit, OBJECTS, **SETTINGS)
     climbed = best_prices(logit, OBJECTS, method="gradient", **SETTINGS)
     assert closed.method == "closed form (equal markups)"
-    assert climbed.method == "projected gradient (exact gradients), 6 starts"
+    assert climbed.method == "grids, then projected gradient (exact gradients) from 1 point"
     for found in (closed, climbed):
         assert found.prices[1:] - COST[1:] == pytest.approx([markup, markup], abs=1e-6)
         assert found.prices[0] == 0
@@ -61,6 +65,49 @@ def test_profit_is_no_larger_at_any_price_of_a_grid(choices):
     assert found.interval.low < found.value < found.interval.high
 
 
+def test_no_price_of_a_grid_is_better_under_a_net_with_several_maxima():
+    """From each of six starts alone, slopes lead to a profit of 1.21 at most; a grid shows 1.34."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 5, size=(300, 4, 2))
+    y = (X @ [1.0, -1.0] + rng.gumbel(size=(300, 4))).argmax(1)
+    net = DiscreteChooser(FATE(width=8), steps=60, random_state=0, device="cpu").fit(X, y)
+    found = best_prices(net, X[0], 1, cost=0.5, bounds=(1, 5), own=[1, 2], restarts=0)
+    grid = np.stack(np.meshgrid(*[np.linspace(1, 5, 41)] * 2), axis=2).reshape(-1, 2)
+    offered = np.repeat(X[:1], len(grid), axis=0)
+    offered[:, 1:3, 1] = grid
+    profits = (net.predict_proba(offered)[:, 1:3] * (grid - 0.5)).sum(1)
+    assert found.value >= profits.max() - 1e-6
+    assert "then projected gradient (exact gradients)" in found.method
+
+
+def test_prices_that_equal_costs_are_a_start_like_others(logit):
+    at_cost = [[0.0, 0.0], [0.5, 1.0], [1.0, 1.5]]
+    assert best_prices(logit, at_cost, **SETTINGS).before == 0
+    closed, climbed = (best_prices(logit, at_cost, **SETTINGS, method=how) for how in ("auto", "gradient"))
+    np.testing.assert_allclose(climbed.prices, closed.prices, atol=1e-6)
+
+
+def test_several_price_lists_at_once_are_each_list_by_itself(choices):
+    X, y = choices
+    net = DiscreteChooser(FATE(width=8), steps=5, validation=0, random_state=0, device="cpu")
+    market = Market(net.fit(X, y, situation=X[:, 1, :1]))
+    candidates = candidates_of(market.model, X[0], [[0.5], [2.0]])
+    cost = np.array([[0.0, 0.5, 1.0], [0.0, 0.7, 1.0]])
+    problem = make_price_problem(market, candidates, 0, cost, (0, 9), [1, 2], None, [1, 3])
+    lists = np.random.default_rng(0).uniform(0, 9, size=(5, 3))
+    alone = [problem.profit(one, with_slope=False)[0] for one in lists]
+    np.testing.assert_allclose(problem.profits(lists), alone, atol=1e-6)
+
+
+def test_prices_have_names_json_and_a_picture(logit, tmp_path):
+    found = best_prices(logit, OBJECTS, **SETTINGS)
+    assert found.names == ["0", "1", "2"]
+    assert json.loads(json.dumps(found.to_json()))["objects"][1]["price"] == pytest.approx(found.prices[1])
+    assert found.to_frame()["old"].to_pylist() == [0.0, 1.0, 1.0]
+    found.plot(tmp_path / "prices.png")
+    assert (tmp_path / "prices.png").stat().st_size > 5000
+
+
 def test_bounds_bind_and_fixed_prices_stay(logit):
     found = best_prices(logit, OBJECTS, **SETTINGS | {"bounds": (0, [9, 1.2, 9])}, fixed=[2])
     assert found.prices == pytest.approx([0, 1.2, 1.0])
@@ -80,7 +127,7 @@ def test_a_net_is_climbed_by_its_own_gradients_over_several_situations(choices):
     seen, weights = np.array([[-1.0], [1.0]]), [0.25, 0.75]
     settings = {"price": 0, "cost": [0.5, 1.0], "situations": seen, "weights": weights, "restarts": 1}
     found = best_prices(net, OBJECTS[1:], bounds=(0, 4), **settings)
-    assert len(found.starts) == 3
+    assert len(found.starts) == 1  # all three starts lead to one point
 
     def profit(prices):
         X = np.repeat(np.array(OBJECTS[1:])[None], 2, axis=0)

@@ -503,9 +503,9 @@ def test_many_columns_are_encoded_in_linear_time(named):
         table = pa.table({"s": np.repeat(np.arange(4), 5), "y": np.tile(np.arange(5), 4)} | columns)
         best = np.inf
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             Sets.from_frame(table, set_id="s", target="y", features=list(columns) if named else None)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         seconds.append(best)
     assert seconds[1] < 24 * seconds[0]  # 8 times if linear, 64 if quadratic: a ratio within one run
 

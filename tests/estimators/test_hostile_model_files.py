@@ -146,12 +146,12 @@ def peak_memory():
 def is_refused(path):
     """See that a file is refused, at once and without taking memory."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-    memory, start = peak_memory(), time.perf_counter()
+    memory, start = peak_memory(), time.process_time()
     with pytest.raises(
         ModelFileError, match="can't be used|malformed|holds no model|models are made of"
     ) as caught:
         load(path)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert peak_memory() - memory < 200
     assert torch.is_grad_enabled()  # nothing is left behind
     return str(caught.value)
@@ -585,9 +585,9 @@ def test_an_ensemble_costs_its_weights_not_its_members(tmp_path):
         for name, value in tensors.items()
         if not name.startswith("optimizer.")
     }
-    start = time.perf_counter()
+    start = time.process_time()
     loaded = load(forge(tmp_path / "m", changed(content, "params.members", 100_000), tensors))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert loaded.scorer_.members == 100_000
 
 
@@ -664,12 +664,12 @@ def test_a_mutated_file_is_a_model_or_a_model_file_error(honest, tmp_path_factor
     content, tensors, model = honest[name]
     file = forge(tmp_path_factory.getbasetemp() / "mutated", *mutated(content, tensors, changes))
     Path("/proc/self/clear_refs").write_text("5")
-    memory, start = peak_memory(), time.perf_counter()
+    memory, start = peak_memory(), time.process_time()
     try:
         loaded = load(file)
     except ModelFileError:
         loaded = None
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert peak_memory() - memory < 200
     if loaded is None:
         return

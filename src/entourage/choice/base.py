@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from entourage.choice.batches import Batches
 from entourage.choice.columns import base_columns
-from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
-from entourage.choice.optimise import inverse, maximise, slopes_by_differences
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp, rows_at_once
+from entourage.choice.optimise import inverse, maximise
 from entourage.choice.summary import table
 from entourage.data.encoder import TableColumns, TableEncoder
 from entourage.data.grouping import group_labels
@@ -26,8 +27,6 @@ from entourage.estimators.inputs import given_sets
 from entourage.estimators.model_file import attributes_of, save_described
 
 __all__ = ["ChoiceModel"]
-
-MOST_ROWS = 200_000  # objects whose slopes are computed at once
 
 
 class ChoiceModel(OneChoicePredictor):
@@ -93,31 +92,29 @@ class ChoiceModel(OneChoicePredictor):
         packed = self._learn_from(sets, people)
         chosen = np.flatnonzero(sets.targets == 0)
         steps, penalty = self._steps(packed), self._penalty(packed)
-        parts = _parts(packed, chosen, weights)
+        data = Batches(packed, chosen, weights, self._rows_at_once(len(steps)))
 
         def slope(theta: Floats) -> tuple[float, Floats]:
-            value, gradient = -0.5 * float(penalty @ theta**2), -penalty * theta
-            for part, own, weight in parts:
-                values, slopes = self._contributions(theta, part, own)
-                value, gradient = value + float(weight @ values), gradient + weight @ slopes
-            return value, gradient
+            value, gradient = data.total(self._contributions, theta)
+            return value - 0.5 * float(penalty @ theta**2), gradient - penalty * theta
 
         def bend(theta: Floats) -> Floats:
-            found = np.diag(penalty)
-            for part, own, weight in parts:
-                found = found + self._information(theta, part, own, weight)
-            return found
+            if self._closed_form:
+                return data.information(self._information, theta) + np.diag(penalty)
+            return data.information_by_differences(self._contributions, theta, steps) + np.diag(penalty)
 
-        begin = self._begin(packed, chosen, weights)
+        begin = self._begin(data)
         peak = maximise(slope, bend, begin, steps, concave=self._concave, max_iter=self._max_iter)
         self.theta_, self.converged_ = self._in_order(peak.theta, packed), peak.converged
         information = peak.information if np.array_equal(self.theta_, peak.theta) else bend(self.theta_)
         self._learnt_from(given_sets)
         self.null_log_likelihood_ = -float(of_sets @ np.log(sets.sizes))
         self.n_sets_, self.n_groups_ = len(sets), int(people.max()) + 1
-        meat = self._meat(parts, people)
+        self.log_likelihood_, meat = data.outer_products(
+            self._contributions, self.theta_, people if self.clustered else None
+        )
         self._set_results(information, penalty, meat, steps)
-        self._know_people(groups, packed, chosen)
+        self._know_people(groups, data)
         self._warn()
         return self
 
@@ -225,6 +222,7 @@ class ChoiceModel(OneChoicePredictor):
 
     has_logsum = False  # whether the utility of an object is the same in every set
     _concave = False
+    _closed_form = False  # whether `_information` is there; otherwise it is found by differences
     _panel = False  # whether the choices of a person are one contribution to the likelihood
 
     def check_parameters(self) -> None:
@@ -274,15 +272,15 @@ class ChoiceModel(OneChoicePredictor):
     def _start(self, packed: Packed) -> Floats:
         """Return where to begin, (p,)."""
 
-    def _begin(self, packed: Packed, chosen: Index, weights: Floats) -> Floats:
+    def _begin(self, data: Batches) -> Floats:
         """Return where to begin, (p,), given what was chosen."""
-        return self._start(packed)
+        return self._start(data.packed)
 
     def _in_order(self, theta: Floats, packed: Packed) -> Floats:
         """Return the same maximum, written in the one way that is reported."""
         return theta
 
-    def _know_people(self, groups: Any, packed: Packed, chosen: Index) -> None:
+    def _know_people(self, groups: Any, data: Batches) -> None:
         """Note what is known of each decision maker, where ``groups`` named them."""
 
     @abstractmethod
@@ -306,12 +304,12 @@ class ChoiceModel(OneChoicePredictor):
         return log_sum_exp(self._utilities(theta, self._design(sets)), sets.offsets[:-1])
 
     def _information(self, theta: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
-        """Return minus the Hessian of the log-likelihood, (p, p)."""
+        """Return minus the Hessian of the log-likelihood, (p, p), where ``_closed_form``."""
+        raise NotImplementedError
 
-        def gradient(at: Floats) -> Floats:
-            return -weights @ self._contributions(at, packed, chosen)[1]
-
-        return slopes_by_differences(gradient, theta, self._steps(packed))
+    def _rows_at_once(self, n_parameters: int) -> int:
+        """Return how many rows a batch has at most."""
+        return rows_at_once(n_parameters)
 
     def _penalty(self, packed: Packed) -> Floats:
         """How much the square of each parameter costs, twice, (p,): ``l2`` for one of its typical size."""
@@ -338,30 +336,24 @@ class ChoiceModel(OneChoicePredictor):
         """How many numbers of an object the model sees."""
         return super().n_columns - len(self.dropped_)
 
-    def _meat(self, parts: Sequence[tuple[Packed, Index, Floats]], people: Index) -> Floats:
-        """Set the log-likelihood; return the sum of the outer products of the gradients of groups, (p, p)."""
-        self.log_likelihood_ = 0.0
-        found, begin = np.zeros((len(self.theta_), len(self.theta_))), 0
-        of_groups = np.zeros((self.n_groups_ if self.clustered else 0, len(self.theta_)))
-        for part, chosen, weight in parts:
-            values, slopes = self._contributions(self.theta_, part, chosen)
-            self.log_likelihood_ += float(weight @ values)
-            scores = slopes * weight[:, None]
-            if self.clustered:
-                np.add.at(of_groups, people[begin : begin + len(values)], scores)
-            else:
-                found += scores.T @ scores
-            begin += len(values)
-        return of_groups.T @ of_groups if self.clustered else found
-
     def _packed_scores(self, sets: Sets) -> NDArray[Any]:
-        return self._utilities(self.theta_, self._design(self._seen(sets)))
+        packed = self._design(self._seen(sets))
+        most = self._rows_at_once(len(self.theta_))
+        return np.concatenate([self._utilities(self.theta_, part) for part in packed.parts(most)])
 
     @property
     def column_names(self) -> list[str]:
         """The names of the columns that the model sees: without base levels, with standings."""
         self._check_fitted()
         return self._feature_names()
+
+    @property
+    def every_column(self) -> list[str]:
+        """The names of the columns that the model knows: base levels are among them."""
+        names = [f"x{i}" for i in range(self.n_features_in_)]
+        if self.table_ is not None:
+            names = list(TableEncoder.from_json(self.table_).feature_names)
+        return names if self.relative_ is None else names + self.relative_.names(names)
 
     def _names_of(self, sets: Sets) -> list[str]:
         """Return the names of the columns that are seen of sets, before the model is fitted."""
@@ -372,9 +364,7 @@ class ChoiceModel(OneChoicePredictor):
     def _feature_names(self, given: Sequence[str] | None = None) -> list[str]:
         if given is not None:
             return self._seen_names(list(given))
-        if self.table_ is not None:
-            return self._seen_names(TableEncoder.from_json(self.table_).feature_names)
-        return self._seen_names([f"x{i}" for i in range(self.n_features_in_)])
+        return [name for i, name in enumerate(self.every_column) if i not in self.dropped_]
 
     def _seen_names(self, names: list[str]) -> list[str]:
         names = names if self.relative_ is None else names + self.relative_.names(names)
@@ -402,8 +392,12 @@ class ChoiceModel(OneChoicePredictor):
             1 - self.log_likelihood_ / self.null_log_likelihood_ if self.null_log_likelihood_ else 0.0
         )
         self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
-        units = self.n_groups_ if self._panel else self.n_sets_
-        self.bic_ = float(np.log(units)) * self.n_parameters_ - 2 * self.log_likelihood_
+        self.bic_ = float(np.log(self.n_units)) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    @property
+    def n_units(self) -> int:
+        """How many contributions to the likelihood there are: people of a panel, otherwise sets."""
+        return self.n_groups_ if self._panel else self.n_sets_
 
     @property
     def clustered(self) -> bool:
@@ -439,20 +433,6 @@ class ChoiceModel(OneChoicePredictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-
-def _parts(packed: Packed, chosen: Index, weights: Floats) -> list[tuple[Packed, Index, Floats]]:
-    """Cut many sets into parts, so that what is computed of each object at once stays small."""
-    if packed.whole or len(packed.features) <= MOST_ROWS:
-        return [(packed, chosen, weights)]
-    found, start = [], 0
-    while start < len(packed.sizes):
-        reach = np.searchsorted(packed.offsets, packed.offsets[start] + MOST_ROWS, side="right") - 1
-        stop = min(max(int(reach), start + 1), len(packed.sizes))
-        own = chosen[start:stop] - packed.offsets[start]
-        found.append((packed.part(start, stop), own, weights[start:stop]))
-        start = stop
-    return found
 
 
 def _people(groups: ArrayLike | None, n_sets: int) -> Index:

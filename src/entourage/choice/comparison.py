@@ -20,7 +20,8 @@ from entourage.errors import ParameterError
 
 __all__ = ["LikelihoodRatio", "LogitComparison", "LogitRow", "compare_logits", "likelihood_ratio_test"]
 
-BOUNDARY = "A standard deviation of 0 is on the boundary: p is too large, up to twice."
+BOUNDARY = "A standard deviation of 0 is on the boundary: p is too large, of a single one twice as large."
+CLUSTERED = "Choices of a group are taken for independent: where they are not, p is too small."
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,27 @@ class LikelihoodRatio:
     note: str = ""
 
     def __str__(self) -> str:
+        p = f"p = {self.p_value:.3g}" if self.p_value > 0 else "p < 1e-300"
         return (
             f"{self.full} against {self.restricted}: χ² = {self.statistic:.2f}, df = {self.degrees:g}, "
-            f"p = {self.p_value:.3g}" + (f" ({self.note})" if self.note else "")
+            f"{p}" + (f" ({self.note})" if self.note else "")
         )
 
 
 @dataclass(frozen=True)
 class LogitComparison:
-    """Fitted models of the same choices, and the tests of those that are nested; see `compare_logits`."""
+    """Fitted models of the same choices, and the tests of those that are nested; see `compare_logits`.
+
+    Attributes
+    ----------
+    rows : the models
+    tests : of those that are nested
+    n_units : what BIC counts, the same for all models: people where one of them is a panel, otherwise sets
+    """
 
     rows: tuple[LogitRow, ...]
     tests: tuple[LikelihoodRatio, ...]
+    n_units: int
 
     def to_frame(self) -> pa.Table:
         """Return the models as an Arrow table, a row each."""
@@ -74,9 +84,8 @@ class LogitComparison:
             f"{r.aic:12.2f}  {r.bic:12.2f}"
             for r in self.rows
         ]
-        return "\n".join(
-            [*lines, *(["", "Likelihood-ratio tests:"] if self.tests else []), *map(str, self.tests)]
-        )
+        tests = ["", "Likelihood-ratio tests:", *map(str, self.tests)] if self.tests else []
+        return "\n".join([*lines, f"BIC counts {self.n_units:,} sets or, of a panel, people.", *tests])
 
 
 def compare_logits(
@@ -87,7 +96,8 @@ def compare_logits(
     Which models are nested is found where it is certain: a multinomial logit is a restricted `NestedLogit`,
     `MixedLogit`, `ContextualLogit` or `LinearContextLogit` of the same columns, and one of some columns of a table is a
     restricted one of more. Latent classes are never tested (the number of classes has no χ² test), nor are penalised
-    models.
+    models. BIC counts the same for all models: people where one of them is a panel with ``groups``, otherwise sets. So
+    it may differ from ``bic_`` of a model that was fitted without.
 
     Parameters
     ----------
@@ -121,6 +131,7 @@ def compare_logits(
         reason = _other_data(first, model)
         if reason:
             raise ParameterError(f"{name!r} can't be compared with {next(iter(models))!r}: {reason}")
+    units = min(model.n_units for model in models.values())
     rows = tuple(
         LogitRow(
             name,
@@ -129,7 +140,7 @@ def compare_logits(
             model.n_parameters_,
             model.rho_squared_,
             model.aic_,
-            model.bic_,
+            float(np.log(units)) * model.n_parameters_ - 2 * model.log_likelihood_,
         )
         for name, model in models.items()
     )
@@ -139,7 +150,7 @@ def compare_logits(
         for b in models
         if a != b and ((a, b) in nested or not _not_nested(models[a], models[b]))
     ]
-    return LogitComparison(rows, tuple(tests))
+    return LogitComparison(rows, tuple(tests), units)
 
 
 def likelihood_ratio_test(restricted: ChoiceModel, full: ChoiceModel) -> LikelihoodRatio:
@@ -164,8 +175,8 @@ def likelihood_ratio_test(restricted: ChoiceModel, full: ChoiceModel) -> Likelih
 def _test(a: str, restricted: ChoiceModel, b: str, full: ChoiceModel) -> LikelihoodRatio:
     statistic = max(2 * (full.log_likelihood_ - restricted.log_likelihood_), 0.0)
     degrees = float(round(full.n_parameters_ - restricted.n_parameters_))
-    note = BOUNDARY if isinstance(full, MixedLogit) else ""
-    return LikelihoodRatio(a, b, statistic, degrees, float(chi2.sf(statistic, degrees)), note)
+    notes = [BOUNDARY] * isinstance(full, MixedLogit) + [CLUSTERED] * full.clustered
+    return LikelihoodRatio(a, b, statistic, degrees, float(chi2.sf(statistic, degrees)), " ".join(notes))
 
 
 def _other_data(one: ChoiceModel, other: ChoiceModel) -> str:
@@ -206,7 +217,7 @@ def _not_nested(restricted: Any, full: Any) -> str:
     tables = [model.table_ is not None for model in (restricted, full)]
     if any(tables) != all(tables):
         return "one learnt from a table and the other did not."
-    mine, theirs = set(restricted.column_names), set(full.column_names)
+    mine, theirs = (set(model.every_column) for model in (restricted, full))  # they may have other bases
     if isinstance(full, NestedLogit):
         if not all(tables):
             return "their columns are not known to be the same."

@@ -5,14 +5,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from entourage.choice.base import ChoiceModel
-from entourage.choice.likelihood import Floats, Index, Packed, softmax_information, softmax_terms
+from entourage.choice.likelihood import (
+    Floats,
+    Index,
+    Packed,
+    rows_at_once,
+    softmax_information,
+    softmax_terms,
+)
 from entourage.choice.logit import one_hot
 from entourage.data.sets import Sets
 from entourage.errors import DataError, check_number
 
 __all__ = ["ContextualLogit"]
 
-MOST = 1 << 27  # entries of the table of slopes, 1 GiB
+MOST = 1 << 27  # entries of the information matrix, 1 GiB
 
 
 class ContextualLogit(ChoiceModel):
@@ -84,6 +91,8 @@ class ContextualLogit(ChoiceModel):
         found[~np.eye(self.alternatives, dtype=bool)] = self.coef_
         return found
 
+    _closed_form = True
+
     @property
     def _concave(self) -> bool:  # type: ignore[override]
         return self.rank is None
@@ -111,10 +120,10 @@ class ContextualLogit(ChoiceModel):
         packed = self._design(sets)
         d = packed.features.shape[1]
         width = d * d if self.rank is None else 2 * d * self.rank
-        if len(packed.features) * width > MOST:
-            way_out = "Choose a rank." if self.rank is None else "Choose a smaller rank, or fewer sets."
+        if width * width > MOST:
+            way_out = "Choose a rank." if self.rank is None else "Choose a smaller rank."
             raise DataError(
-                f"{len(packed.features):,} objects times {width:,} parameters are too many. {way_out}"
+                f"{d:,} features make {width:,} parameters of pairs, too many for an information matrix. {way_out}"
             )
         return packed
 
@@ -132,13 +141,13 @@ class ContextualLogit(ChoiceModel):
         return np.asarray(start)
 
     def _steps(self, packed: Packed) -> Floats:
-        x, others = packed.features, packed.others
-        d = x.shape[1]
+        d = packed.features.shape[1]
         if self.alternatives is not None:
             return np.ones(d * (d - 1) if self.rank is None else 2 * d * self.rank)
         if self.rank is None:
-            return 1 / packed.spread(self._slopes(np.zeros(0), packed))
-        own, other = 1 / packed.spread(x), 1 / np.sqrt((others**2).mean(0) + 1e-300)
+            return 1 / packed.spread(lambda part: self._slopes(np.zeros(0), part), d + d * d)
+        squares = np.sum([(part.others**2).sum(0) for part in packed.parts(rows_at_once(1))], axis=0)
+        own, other = 1 / packed.spread(), 1 / np.sqrt(squares / len(packed.features) + 1e-300)
         return np.concatenate([own, np.repeat(other, self.rank), np.repeat(own, self.rank)])
 
     def _names(self, features: Sequence[str]) -> list[str]:

@@ -1,13 +1,14 @@
 """Latent classes: people are of a few kinds, each with coefficients of its own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp
 
+from entourage.choice.batches import Batches
 from entourage.choice.columns import base_columns
 from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp, softmax_information, softmax_terms
 from entourage.choice.logit import ridge_start
@@ -28,6 +29,9 @@ class _Classes(Panel):
     """Objects, the sets of a person side by side, and what membership depends on: a constant and the situation."""
 
     about: Floats  # of each person, (g, 1 + q)
+
+    def part(self, start: int, stop: int) -> Self:
+        return replace(super().part(start, stop), about=self.about[start:stop])
 
 
 class LatentClassLogit(PanelModel):
@@ -105,6 +109,15 @@ class LatentClassLogit(PanelModel):
         self._check_fitted()
         return self.theta_[: self.classes * self.n_columns].reshape(self.classes, -1)
 
+    @property
+    def membership_coefficients_(self) -> Floats:
+        """Return the utilities of the classes but the first, (K - 1, 1 + q): a constant, and one a situation column.
+
+        Situation columns are taken less ``situation_centre_``; the utility of the first class is 0.
+        """
+        self._check_fitted()
+        return self.theta_[self.classes * self.n_columns :].reshape(self.classes - 1, -1)
+
     def class_probabilities(self, situation: ArrayLike | None = None) -> Floats:
         """Return the probability of each class, given the situation, (n, K); of one row without any."""
         self._check_fitted()
@@ -150,7 +163,7 @@ class LatentClassLogit(PanelModel):
         return self._learn_from(sets, np.arange(len(sets)))
 
     def _learn_from(self, sets: Sets, people: Index) -> _Classes:
-        rows, offsets, order, shift, heads = Panel.arrange(sets, people)
+        features, offsets, order, shift, heads = Panel.arrange(sets, people)
         given = np.zeros((len(sets), 0)) if sets.situation is None else sets.situation.astype(np.float64)
         first = given[order[heads[:-1]]]
         differs = np.flatnonzero((given != first[people]).any(1))
@@ -160,7 +173,6 @@ class LatentClassLogit(PanelModel):
                 f"those of set {differs[0]} differ from those of an earlier set. Multiply features that differ with "
                 "features of the objects, or leave groups out."
             )
-        features = Packed.centred(sets).features[rows]
         return _Classes(features, offsets, order, shift, heads, self._about(first))
 
     # --- the model --------------------------------------------------------------------------------
@@ -184,24 +196,23 @@ class LatentClassLogit(PanelModel):
     def _steps(self, packed: Any) -> Floats:
         deviation = packed.about.std(0)
         own = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1.0), 1.0)
-        return np.append(
-            np.tile(1 / packed.spread(packed.features), self.classes), np.tile(own, self.classes - 1)
-        )
+        return np.append(np.tile(1 / packed.spread(), self.classes), np.tile(own, self.classes - 1))
 
     def _penalty(self, packed: Any) -> Floats:
         coefficients = self.classes * packed.features.shape[1]
         return np.where(np.arange(len(self._steps(packed))) < coefficients, super()._penalty(packed), 0.0)
 
-    def _begin(self, packed: Any, chosen: Index, weights: Floats) -> Floats:
+    def _begin(self, data: Batches) -> Floats:
         rng = np.random.default_rng(self.random_state)
+        packed, weights = data.packed, data.weights
         best, highest = self._start(packed), -np.inf
-        rows = packed.rows_of(chosen)
+        steps = 1 / packed.spread()
         for _ in range(self.restarts):
-            beliefs = rng.dirichlet(np.full(self.classes, 0.5), size=len(packed.heads) - 1)
+            beliefs = rng.dirichlet(np.full(self.classes, 0.5), size=len(weights))
             theta, value = self._start(packed), -np.inf
             for _ in range(QUICK):
-                theta = self._update(theta, beliefs, packed, rows, weights)
-                joint = self._joint(theta, packed, rows)
+                theta = self._update(theta, beliefs, data, steps)
+                joint = np.concatenate([self._joint(theta, batch.packed, batch.chosen) for batch in data])
                 total = logsumexp(joint, axis=1)
                 beliefs = np.exp(joint - total[:, None])
                 before, value = value, float(weights @ total)
@@ -211,22 +222,22 @@ class LatentClassLogit(PanelModel):
                 best, highest = theta, value
         return self._in_order(best, packed)
 
-    def _update(self, theta: Floats, beliefs: Floats, packed: Any, rows: Index, weights: Floats) -> Floats:
+    def _update(self, theta: Floats, beliefs: Floats, data: Batches, steps: Floats) -> Floats:
         """Do an M-step: a weighted logit for each class, and one of membership."""
-        d = packed.features.shape[1]
-        classes, own = (part.copy() for part in self._split(theta, d))
-        person = np.repeat(np.arange(len(packed.heads) - 1), np.diff(packed.heads))
-        steps, x = 1 / packed.spread(packed.features), packed.features
+        weights, packed = data.weights, cast(_Classes, data.packed)
+        classes, own = (part.copy() for part in self._split(theta, len(steps)))
+        sets = Packed(packed.features, packed.offsets)
+        rows, counts = packed.rows_of(data.chosen), np.diff(packed.heads)
         ridge = (RIDGE * len(packed.sizes) + self.l2) / steps**2
         for k in range(self.classes):
-            mine = (weights * beliefs[:, k])[person]
+            mine = Batches(sets, rows, np.repeat(weights * beliefs[:, k], counts), data.most)
 
-            def slope(b: Floats, mine: Floats = mine) -> tuple[float, Floats]:
-                values, slopes = softmax_terms(x @ b, x, packed, rows)
-                return float(mine @ values - 0.5 * ridge @ b**2), mine @ slopes - ridge * b
+            def slope(b: Floats, mine: Batches = mine) -> tuple[float, Floats]:
+                value, gradient = mine.total(_of_one_class, b)
+                return value - 0.5 * float(ridge @ b**2), gradient - ridge * b
 
-            def bend(b: Floats, mine: Floats = mine) -> Floats:
-                return softmax_information(x @ b, x, packed, mine) + np.diag(ridge)
+            def bend(b: Floats, mine: Batches = mine) -> Floats:
+                return mine.information(_bend_of_one_class, b) + np.diag(ridge)
 
             classes[k] = maximise(slope, bend, classes[k], steps, concave=True, max_iter=3).theta
         z = packed.about
@@ -253,10 +264,10 @@ class LatentClassLogit(PanelModel):
         )
         return np.append(classes, found.theta)
 
-    def _joint(self, theta: Floats, packed: Any, rows: Index) -> Floats:
+    def _joint(self, theta: Floats, packed: Any, chosen: Index) -> Floats:
         """Return the log-probability of each class and of all choices of a person by it, (g, K)."""
         classes, _ = self._split(theta, packed.features.shape[1])
-        log_p = packed.log_softmax(packed.features @ classes.T)[rows]  # (n, K)
+        log_p = packed.log_softmax(packed.features @ classes.T)[packed.rows_of(chosen)]  # (n, K)
         return np.asarray(
             np.add.reduceat(log_p, packed.heads[:-1], axis=0)
             + log_softmax(self._membership(theta, packed.about), axis=1)
@@ -308,13 +319,13 @@ class LatentClassLogit(PanelModel):
     def _width(self) -> int:
         return self.classes
 
-    def _know_people(self, groups: Any, packed: Any, chosen: Index) -> None:
-        prior = np.exp(log_softmax(self._membership(self.theta_, packed.about), axis=1))
+    def _know_people(self, groups: Any, data: Any) -> None:
+        prior = np.exp(log_softmax(self._membership(self.theta_, data.packed.about), axis=1))
         self.class_shares_ = prior.mean(0)
-        super()._know_people(groups, packed, chosen)
+        super()._know_people(groups, data)
 
     def _beliefs(self, packed: Any, chosen: Index) -> Floats:
-        joint = self._joint(self.theta_, packed, packed.rows_of(chosen))
+        joint = self._joint(self.theta_, packed, chosen)
         return np.asarray(np.exp(joint - logsumexp(joint, axis=1)[:, None]))
 
     def _individual(self) -> Floats:
@@ -353,3 +364,13 @@ class LatentClassLogit(PanelModel):
     def _notes(self) -> list[str]:
         shares = ", ".join(f"{k + 1}: {share:.3f}" for k, share in enumerate(self.class_shares_))
         return [f"Mean shares of classes {shares}. Membership is relative to class 1."]
+
+
+def _of_one_class(b: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
+    """Return the log-likelihood of each set by the class with coefficients b, (n,), and its gradient, (n, d)."""
+    return softmax_terms(packed.features @ b, packed.features, packed, chosen)
+
+
+def _bend_of_one_class(b: Floats, packed: Packed, chosen: Index, weights: Floats) -> Floats:
+    """Return minus the Hessian, (d, d)."""
+    return softmax_information(packed.features @ b, packed.features, packed, weights)

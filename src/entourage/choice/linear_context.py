@@ -1,8 +1,8 @@
 """Linear context logit: the mean of the choice set changes the coefficients."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,9 +22,8 @@ class _InContext(Packed):
 
     mean: Floats  # of the features whose mean varies, (n, k)
 
-    def part(self, start: int, stop: int) -> "_InContext":
-        some = super().part(start, stop)
-        return _InContext(some.features, some.offsets, self.mean[start:stop])
+    def part(self, start: int, stop: int) -> Self:
+        return replace(super().part(start, stop), mean=self.mean[start:stop])
 
 
 class LinearContextLogit(ChoiceModel):
@@ -64,6 +63,7 @@ class LinearContextLogit(ChoiceModel):
     """
 
     _concave = True
+    _closed_form = True
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class LinearContextLogit(ChoiceModel):
         return np.zeros(d + int(self.varies_.sum()) * d)
 
     def _steps(self, packed: Any) -> Floats:
-        own = 1 / packed.spread(packed.features)
+        own = 1 / packed.spread()
         return np.append(own, np.outer(1 / np.sqrt((packed.mean**2).mean(0)), own))
 
     def _names(self, features: Sequence[str]) -> list[str]:

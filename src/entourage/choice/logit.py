@@ -55,6 +55,7 @@ class MultinomialLogit(ChoiceModel):
     """
 
     _concave = True
+    _closed_form = True
     learns_position = True
     positions_: list[Any] | None = None
 
@@ -147,7 +148,7 @@ class MultinomialLogit(ChoiceModel):
     def _steps(self, packed: Packed) -> Floats:
         if self.alternatives is not None:
             return np.ones(packed.features.shape[1])
-        return 1 / packed.spread(packed.features)
+        return 1 / packed.spread()
 
     def _names(self, features: Sequence[str]) -> list[str]:
         shown = [f"position {position}" for position in (self.positions_ or [])[1:]]

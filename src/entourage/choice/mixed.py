@@ -1,16 +1,15 @@
 """Mixed logit: coefficients differ between decision makers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import qmc
 
 from entourage.choice.columns import place_of
 from entourage.choice.distributions import laws_of
-from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
+from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp, stretches
 from entourage.choice.logit import ridge_start
 from entourage.choice.people import Panel, PanelModel
 from entourage.data.sets import Sets
@@ -18,19 +17,26 @@ from entourage.errors import ModelFileError, ParameterError, check_number
 
 __all__ = ["MixedLogit"]
 
-CHUNK = 1_000_000  # objects times draws at once
+CHUNK = 300_000  # objects times draws at once: few enough for a processor's cache
+MOST_KEPT = 30_000_000  # numbers drawn that are kept; beyond, those of each batch are drawn again
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn(Panel):
-    """Objects, the sets of a person side by side, and the draws of each of g people once they are needed."""
+    """Objects, the sets of a person side by side, and the draws of each of g people."""
 
-    halton: Callable[[int], Floats]
+    halton: Callable[[int, int], Floats]  # the draws of so many people, from one on
+    first: int = 0  # how many people there are before these
+    kept: Floats | None = None  # (g, r, k)
 
-    @cached_property
+    @property
     def draws(self) -> Floats:
         """Standardised draws, (g, r, k)."""
-        return np.asarray(self.halton(len(self.heads) - 1))
+        return self.halton(len(self.heads) - 1, self.first) if self.kept is None else self.kept
+
+    def part(self, start: int, stop: int) -> Self:
+        kept = None if self.kept is None else self.kept[start:stop]
+        return replace(super().part(start, stop), first=self.first + start, kept=kept)
 
 
 class MixedLogit(PanelModel):
@@ -137,6 +143,14 @@ class MixedLogit(PanelModel):
         unit = factor / np.where(size > 0, size, 1.0)
         return np.asarray(np.where(np.eye(len(unit), dtype=bool), 1.0, unit @ unit.T))
 
+    def drawn_coefficients(self) -> Floats:
+        """Return the coefficients of each draw by which new people are predicted, (draws, columns)."""
+        self._check_fitted()
+        full = self._full(self.theta_)
+        found = np.tile(full[: self.n_columns], (self.draws, 1))
+        found[:, self.columns_] = self._coefficients(full, self._halton(1))[0]
+        return np.asarray(found)
+
     @property
     def _all_random(self) -> bool:
         return isinstance(self.random, str) and self.random == "all"
@@ -209,11 +223,20 @@ class MixedLogit(PanelModel):
         self.start_ = ridge_start(sets)
 
     def _design(self, sets: Sets) -> _Drawn:
-        return self._learn_from(sets, np.arange(len(sets)))
+        return _Drawn(*Panel.arrange(sets, np.arange(len(sets))), self._halton)
 
     def _learn_from(self, sets: Sets, people: Index) -> _Drawn:
-        rows, offsets, order, shift, heads = Panel.arrange(sets, people)
-        return _Drawn(Packed.centred(sets).features[rows], offsets, order, shift, heads, self._halton)
+        panel = _Drawn(*Panel.arrange(sets, people), self._halton)
+        count = len(panel.heads) - 1
+        if count * self.draws * len(self.columns_) > MOST_KEPT:
+            return panel
+        kept, step = np.empty((count, self.draws, len(self.columns_))), max(1, CHUNK // self.draws)
+        for first in range(0, count, step):
+            kept[first : first + step] = self._halton(min(step, count - first), first)
+        return replace(panel, kept=kept)
+
+    def _rows_at_once(self, n_parameters: int) -> int:
+        return max(1, CHUNK // self.draws)
 
     # --- parameters: means, spreads, then the Cholesky factor below its diagonal ------------------
 
@@ -237,7 +260,7 @@ class MixedLogit(PanelModel):
         return factor
 
     def _start(self, packed: Packed) -> Floats:
-        spread = packed.spread(packed.features)[self.columns_]
+        spread = packed.spread()[self.columns_]
         means, sds = self.start_.copy(), 0.5 / spread
         for i, law in enumerate(self.laws):
             if law.sign:
@@ -246,7 +269,7 @@ class MixedLogit(PanelModel):
         return np.concatenate([means, sds, np.zeros(len(self._pairs))])[self._free]
 
     def _steps(self, packed: Packed) -> Floats:
-        means = 1 / packed.spread(packed.features)
+        means = 1 / packed.spread()
         logs = np.array([law.sign != 0 for law in self.laws])
         means[self.columns_] = np.where(logs, 1.0, means[self.columns_])
         sds = means[self.columns_]
@@ -297,12 +320,11 @@ class MixedLogit(PanelModel):
 
     # --- the simulated likelihood -----------------------------------------------------------------
 
-    def _halton(self, n_people: int) -> Floats:
-        """Return standardised draws, (g, r, k)."""
+    def _halton(self, n_people: int, first: int = 0) -> Floats:
+        """Return the standardised draws of so many people, (g, r, k), from one on."""
         k = len(self.columns_)
         halton = qmc.Halton(k, scramble=self.scramble, seed=np.random.default_rng(self.random_state))
-        if not self.scramble:
-            halton.fast_forward(50)
+        halton.num_generated = first * self.draws + (0 if self.scramble else 50)  # to where the first begins
         uniform = halton.random(n_people * self.draws)
         found = [law.draws(uniform[:, i]) for i, law in enumerate(self.laws)]
         return np.stack(found, axis=1).reshape(n_people, self.draws, k)
@@ -332,11 +354,8 @@ class MixedLogit(PanelModel):
     def _utilities(self, theta: Floats, packed: Any) -> Floats:
         full = self._full(theta)
         drawn = self._coefficients(full, self._halton(1))
-        parts = []
-        for _, _, part in packed.chunks(CHUNK // self.draws):
-            log_p = self._log_p(full, part, drawn, np.zeros_like(part.owner))
-            parts.append(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
-        return np.concatenate(parts)
+        log_p = self._log_p(full, packed, drawn, np.zeros_like(packed.owner))
+        return np.asarray(log_sum_exp(log_p.T, np.zeros(1, dtype=np.int64))[0] - np.log(self.draws))
 
     def _logsum(self, theta: Floats, sets: Sets) -> Floats:
         """Return the mean over draws; features are centred in `_design`, so what all share is added again."""
@@ -348,42 +367,43 @@ class MixedLogit(PanelModel):
             log_sum_exp(
                 self._drawn_utilities(full, part, drawn, np.zeros_like(part.owner)), part.starts
             ).mean(1)
-            for _, _, part in packed.chunks(CHUNK // self.draws)
+            for part in packed.parts(self._rows_at_once(len(theta)))
         ]
         return np.asarray(np.concatenate(parts) + Packed.shared(sets) @ mean)
 
     def _contributions(self, theta: Floats, packed: Any, chosen: Index) -> tuple[Floats, Floats]:
-        parts = [self._simulated(theta, *some) for some in self._stretches(packed, chosen)]
-        values, slopes = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        values, slopes, _ = self._simulated(theta, packed, chosen)
         return values, slopes
 
-    def _stretches(self, packed: Any, chosen: Index) -> Any:
-        """Yield stretches of people: their sets, what they chose, their first sets, their draws."""
-        rows = packed.rows_of(chosen)
-        for people, sets, part in packed.chunks(CHUNK // self.draws):
-            own = rows[sets] - packed.offsets[sets.start]
-            yield part, own, packed.heads[people] - sets.start, packed.draws[people]
-
-    def _simulated(
-        self, theta: Floats, packed: Packed, chosen: Index, heads: Index, draws: Floats
-    ) -> tuple[Floats, Floats, Floats]:
+    def _simulated(self, theta: Floats, packed: _Drawn, chosen: Index) -> tuple[Floats, Floats, Floats]:
         """Return the log-likelihood of each person, (g,), its gradient, and the beliefs in draws, (g, r)."""
-        full = self._full(theta)
-        counts = np.diff(np.append(heads, len(chosen)))
-        person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
+        full, chosen = self._full(theta), packed.rows_of(chosen)
+        heads, draws, x = packed.heads[:-1], packed.draws, packed.features
         drawn = self._coefficients(full, draws)  # (g, r, k)
-        log_p = self._log_p(full, packed, drawn, person)  # (N, r)
-        own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
-        total = np.logaddexp.reduce(own, axis=1)
-        belief = np.exp(own - total[:, None])  # of each draw, given the choices
-        p = np.exp(log_p)
-        x = packed.features
-        mixed = np.einsum("nr,nr->n", p, belief[person])
-        slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
+        if len(heads) == 1 and len(x) * self.draws > CHUNK:
+            own, mean = self._of_one_person(full, packed, chosen, drawn)
+            belief = np.exp(own - np.logaddexp.reduce(own, axis=1)[:, None])
+            taken = x[chosen].sum(0)
+            slopes = (taken - mean @ belief[0])[None]
+            surprises = (taken[column] - mean[[column]] for column in self.columns_)  # (1, r) each
+        else:
+            counts = np.diff(np.append(heads, len(chosen)))
+            person = np.repeat(np.arange(len(heads)), counts)[packed.owner]  # (N,)
+            log_p = self._log_p(full, packed, drawn, person)  # (N, r)
+            own = np.add.reduceat(log_p[chosen], heads, axis=0)  # (g, r)
+            belief = np.exp(
+                own - np.logaddexp.reduce(own, axis=1)[:, None]
+            )  # in each draw, given the choices
+            p = np.exp(log_p)
+            mixed = np.einsum("nr,nr->n", p, belief[person])
+            slopes = np.add.reduceat(x[chosen] - packed.sum(mixed[:, None] * x), heads, axis=0)  # (g, d)
+            surprises = (
+                np.add.reduceat(x[chosen, column][:, None] - packed.sum(p * x[:, [column]]), heads, axis=0)
+                for column in self.columns_
+            )  # (g, r) each
         spreads = np.empty((len(heads), len(self.laws) + len(self._pairs)))
-        for k, column in enumerate(self.columns_):
-            surprise = x[chosen, column][:, None] - packed.sum(p * x[:, [column]])  # (n, r)
-            felt = belief * np.add.reduceat(surprise, heads, axis=0)  # (g, r)
+        for k, (column, surprise) in enumerate(zip(self.columns_, surprises, strict=True)):
+            felt = belief * surprise  # (g, r)
             if self.laws[k].sign:
                 felt *= drawn[..., k]
             slopes[:, column] = felt.sum(1)
@@ -392,7 +412,23 @@ class MixedLogit(PanelModel):
                 if a == k:
                     spreads[:, len(self.laws) + j] = (felt * draws[..., b]).sum(1)
         gradient = np.concatenate([slopes, spreads], axis=1)[:, self._free]
-        return total - np.log(self.draws), gradient, belief
+        return np.logaddexp.reduce(own, axis=1) - np.log(self.draws), gradient, belief
+
+    def _of_one_person(
+        self, full: Floats, packed: _Drawn, chosen: Index, drawn: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the log-likelihood of all choices by each draw, (1, r), and the sum over sets of the mean x, (d, r).
+
+        For a person of so many choices that a few at a time are computed.
+        """
+        own, mean = np.zeros((1, self.draws)), np.zeros((packed.features.shape[1], self.draws))
+        sets, most = Packed(packed.features, packed.offsets), self._rows_at_once(len(full))
+        for start, stop in stretches(sets.offsets, most):
+            part = sets.part(start, stop)
+            log_p = self._log_p(full, part, drawn, np.zeros_like(part.owner))
+            own += log_p[sets.chosen_in(chosen, start, stop)].sum(0)
+            mean += part.features.T @ np.exp(log_p)
+        return own, mean
 
     # --- people who are known ---------------------------------------------------------------------
 
@@ -401,9 +437,7 @@ class MixedLogit(PanelModel):
         return self.draws
 
     def _beliefs(self, packed: Any, chosen: Index) -> Floats:
-        return np.concatenate(
-            [self._simulated(self.theta_, *some)[2] for some in self._stretches(packed, chosen)]
-        )
+        return self._simulated(self.theta_, packed, chosen)[2]
 
     def _individual(self) -> Floats:
         full = self._full(self.theta_)
@@ -419,8 +453,9 @@ class MixedLogit(PanelModel):
         drawn = np.concatenate([drawn, new])  # the last are those of new people, which -1 finds
         beliefs = np.concatenate([self.beliefs_, np.full((1, self.draws), 1 / self.draws)])
         parts = []
-        for _, some, part in packed.chunks(CHUNK // self.draws):
-            own = person[some][part.owner]
+        for start, stop in stretches(packed.ends, self._rows_at_once(0)):
+            part = packed.part(start, stop)
+            own = person[start:stop][part.owner]
             p = np.exp(self._log_p(full, part, drawn, own))
             parts.append(np.einsum("nr,nr->n", p, beliefs[own]))
         with np.errstate(divide="ignore"):

@@ -3,8 +3,8 @@
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,21 +15,63 @@ from entourage.choice.likelihood import Floats, Index, Packed, log_sum_exp
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, check_choice, check_number
 
-__all__ = ["NestedLogit"]
+__all__ = ["NestStructure", "NestedLogit"]
 
 
 @dataclass(frozen=True, eq=False)
 class _Nests(Packed):
     """Rows, one for each nest that an object is in, in the order of sets and, within each, of nests."""
 
-    whole = True
-
+    before: Index  # how many objects there are before each set, and in all, (n + 1,)
     objects: Index  # the object of each row, (R,)
+    by_object: Index  # the rows in the order of objects, (R,)
     cell: Index  # which alternative in which nest each row is, (R,)
     heads: Index  # the first row of each group, (G,): a group is the rows of one nest in one set
     nest: Index  # of each group, (G,)
     group: Index  # of each row, (R,)
     groups: Packed  # the groups of each set
+
+    def part(self, start: int, stop: int) -> Self:
+        row, group = int(self.offsets[start]), int(self.groups.offsets[start])
+        rows, groups = slice(row, self.offsets[stop]), slice(group, self.groups.offsets[stop])
+        return replace(
+            super().part(start, stop),
+            before=self.before[start : stop + 1] - self.before[start],
+            objects=self.objects[rows] - self.before[start],
+            by_object=self.by_object[rows] - row,
+            cell=self.cell[rows],
+            heads=self.heads[groups] - row,
+            nest=self.nest[groups],
+            group=self.group[rows] - group,
+            groups=self.groups.part(start, stop),
+        )
+
+    def chosen_in(self, rows: Index, start: int, stop: int) -> Index:
+        return np.asarray(rows[start:stop] - self.before[start])
+
+
+@dataclass(frozen=True, eq=False)
+class NestStructure:
+    """What a fitted model is made of, with A alternatives in B nests; one that is in no nest given has its own.
+
+    Attributes
+    ----------
+    id_columns : the places, among the columns that are seen, that say which alternative an object is
+    text : whether these are an indicator of each level, of the ids 1, 2, ...; else there is one, the id
+    coefficients : of the other columns, which are taken less the mean of their set
+    intercepts : of each alternative, (A,)
+    member : whether an alternative is in a nest, (A, B)
+    log_shares : the logarithm of its share in the nest, (A, B); 0 where it is not in it
+    dissimilarities : λ of each nest, (B,)
+    """
+
+    id_columns: tuple[int, ...]
+    text: bool
+    coefficients: Floats
+    intercepts: Floats
+    member: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    log_shares: Floats
+    dissimilarities: Floats
 
 
 class NestedLogit(ChoiceModel):
@@ -51,12 +93,13 @@ class NestedLogit(ChoiceModel):
         The column that holds the id of the alternative, a whole number; the other columns are features. Of a table, the
         name of a column of whole numbers or of text, whose levels are then the ids.
     intercepts : bool
-        Whether each alternative has an intercept; that of the smallest id is 0.
+        Whether each alternative has an intercept; that of the smallest id, or of the one that ``base`` names, is 0.
     relative : bool, "all", or list of columns or places
         Which numbers also enter as z-score and rank within their set (:mod:`entourage.data.relative`). The other
         standings differ from the number by a constant of the set, which cancels.
     base : dict of str to str, optional
-        The base level of other categories of a table, see `MultinomialLogit`.
+        The base level of categories of a table, see `MultinomialLogit`; of the column of alternatives, that whose
+        intercept is 0.
 
     Attributes
     ----------
@@ -125,6 +168,11 @@ class NestedLogit(ChoiceModel):
             ) from None
         if any(len(nest) == 0 for nest in self.nests):
             raise ParameterError("A nest is empty; give it the ids of its alternatives, or leave it out.")
+        if not self.intercepts and self._base_name is not None:
+            raise ParameterError(
+                f"base names {self.alternative!r}, the column of alternatives, but intercepts=False leaves out their "
+                "intercepts. Leave one of the two out."
+            )
         self._check_overlap([i for i, count in Counter(ids).items() if count > 1])
 
     def _check_overlap(self, twice: Sequence[int | str]) -> None:
@@ -140,12 +188,39 @@ class NestedLogit(ChoiceModel):
         self._check_fitted()
         return self._lambdas(self.theta_)[: len(self.nests)]
 
+    def structure(self) -> NestStructure:
+        """Return what the fitted model is made of."""
+        self._check_fitted()
+        theta, count = self.theta_, len(self.alternatives_)
+        first = count - 1 if self.intercepts else 0
+        lambdas = self._lambdas(theta)
+        member = np.zeros((count, len(lambdas)), dtype=bool)
+        shares = np.zeros((count, len(lambdas)))
+        member[self._cell_code, self._cell_nest] = True
+        shares[self._cell_code, self._cell_nest] = self._allocations(theta)[0]
+        return NestStructure(
+            id_columns=tuple(self._id_columns),
+            text=self._levels is not None,
+            coefficients=theta[first : first + self.n_columns - self.n_id_columns],
+            intercepts=np.append(0.0, theta[:first]) if self.intercepts else np.zeros(count),
+            member=member,
+            log_shares=shares,
+            dissimilarities=lambdas,
+        )
+
     @property
     def outside_(self) -> list[int]:
         """Return the places of nests with λ above 1."""
         return [i for i, value in enumerate(self.dissimilarities_) if value > 1]
 
     # --- alternatives and nests -------------------------------------------------------------------
+
+    @property
+    def _base_name(self) -> str | None:
+        """The alternative whose intercept is 0, where ``base`` names it."""
+        named = isinstance(self.base, Mapping) and isinstance(self.alternative, str)
+        given = dict(self.base or {}).get(str(self.alternative)) if named else None
+        return None if given is None else str(given)
 
     def _without_base(self) -> tuple[str, ...]:
         return (self.alternative,) if isinstance(self.alternative, str) else ()
@@ -228,7 +303,15 @@ class NestedLogit(ChoiceModel):
         self.allocate()
 
     def allocate(self) -> None:
-        """Find which alternatives are in which nests, given ``alternatives_``."""
+        """Find which alternatives are in which nests and which have an intercept, given ``alternatives_``."""
+        base = 0
+        if self._base_name is not None and self._levels is not None:
+            level = check_choice(f"base of {self.alternative!r}", self._base_name, self._levels)
+            found = np.flatnonzero(self.alternatives_ == 1.0 + self._levels.index(level))
+            if len(found) == 0:
+                raise DataError(f"The base {level!r} of {self.alternative!r} is in no set. Choose another.")
+            base = int(found[0])
+        self._with_intercept = [code for code in range(len(self.alternatives_)) if code != base]
         cells = [
             (int(np.searchsorted(self.alternatives_, self.number_of(i))), k)
             for k, nest in enumerate(self.nests)
@@ -261,15 +344,22 @@ class NestedLogit(ChoiceModel):
         nest = self._cell_nest[cell]
         begins = np.append(True, (np.diff(nest) != 0) | (np.diff(owner) != 0))
         heads = np.flatnonzero(begins)
-        features = np.delete(Packed.centred(sets).features, self._id_columns, axis=1)
-        if self.intercepts:
-            dummies = (code[:, None] == np.arange(1, len(self.alternatives_))).astype(np.float64)
-            features = np.concatenate([dummies, features], axis=1)
+        numbers = [i for i in range(sets.n_features) if i not in self._id_columns]
+        own: list[int] = self._with_intercept if self.intercepts else []
+        features = np.empty((len(objects), len(own) + len(numbers)))
+        for k, one in enumerate(own):
+            features[:, k] = code[objects] == one
+        centred = Packed.centred(sets).features
+        for k, column in enumerate(numbers):
+            features[:, len(own) + k] = centred[objects, column]
         in_sets = np.bincount(owner[heads], minlength=len(sets))
         groups = Packed(np.zeros((len(heads), 0)), np.append(0, np.cumsum(in_sets)))
         offsets = np.append(0, np.cumsum(np.bincount(owner, minlength=len(sets))))
         group = np.cumsum(begins) - 1
-        return _Nests(features[objects], offsets, objects, cell, heads, nest[heads], group, groups)
+        by_object = np.argsort(objects, kind="stable")
+        return _Nests(
+            features, offsets, sets.offsets, objects, by_object, cell, heads, nest[heads], group, groups
+        )
 
     # --- the model --------------------------------------------------------------------------------
 
@@ -293,11 +383,12 @@ class NestedLogit(ChoiceModel):
 
     def _steps(self, packed: Packed) -> Floats:
         others = np.ones(self.n_allocations + len(self.estimated_))
-        return np.append(1 / packed.spread(packed.features), others)
+        return np.append(1 / packed.spread(), others)
 
     def _names(self, features: Sequence[str]) -> list[str]:
         numbers = [name for i, name in enumerate(features) if i not in self._id_columns]
-        called = [f"alternative {self._called(i)}" for i in self.alternatives_[1:]] if self.intercepts else []
+        own = self.alternatives_[self._with_intercept if self.intercepts else []]
+        called = [f"alternative {self._called(i)}" for i in own]
         return [*called, *numbers, *self._shares(), *(f"λ of nest {i}" for i in self.estimated_)]
 
     def _shares(self) -> list[str]:
@@ -323,9 +414,10 @@ class NestedLogit(ChoiceModel):
     @staticmethod
     def _of_objects(nests: _Nests, log_p: Floats) -> Floats:
         """Sum the probabilities of the rows of each object: (R,) to (N,)."""
-        order = np.argsort(nests.objects, kind="stable")
+        if len(log_p) == nests.before[-1]:  # one row each
+            return np.asarray(log_p[nests.by_object])
         counts = np.bincount(nests.objects)
-        return log_sum_exp(log_p[order], np.cumsum(counts) - counts)
+        return log_sum_exp(log_p[nests.by_object], np.cumsum(counts) - counts)
 
     def _parts(self, theta: Floats, nests: _Nests) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return utilities with shares (R,), inclusive values (G,), log-probabilities: within, of nests, of rows."""

@@ -1,14 +1,14 @@
 """Panels: the choices of a person are one contribution to the likelihood, and tell what the person will choose."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.choice.base import ChoiceModel
+from entourage.choice.batches import Batches
 from entourage.choice.likelihood import Floats, Index, Packed
 from entourage.data.grouping import labels_of_sets
 from entourage.data.sets import AnySets, Sets, is_frame
@@ -24,39 +24,40 @@ MOST_BELIEFS = 20_000_000  # numbers that are kept of all people; beyond, nothin
 class Panel(Packed):
     """Objects, the sets of a person side by side."""
 
-    whole = True
-
     order: Index  # the place of each set in the input, (n,)
     shift: Index  # how far each set moved, in objects, (n,)
     heads: Index  # the first set of each person, and the end, (g + 1,)
 
     @staticmethod
-    def arrange(sets: Sets, people: Index) -> tuple[Index, Index, Index, Index, Index]:
-        """Return the rows of the objects in their new order, the offsets, and the three fields of a panel."""
+    def arrange(sets: Sets, people: Index) -> tuple[Floats, Index, Index, Index, Index]:
+        """Return the fields of a panel: objects less the mean of their set, and how the sets of people lie."""
         order = np.argsort(people, kind="stable")
         offsets = np.append(0, np.cumsum(sets.sizes[order]))
         shift = offsets[:-1] - sets.offsets[order]
         rows = np.arange(len(sets.objects)) - np.repeat(shift, sets.sizes[order])
         heads = np.append(0, np.cumsum(np.bincount(people)))
-        return rows, offsets, order, shift, heads
+        features = Packed.centred(sets).features
+        return features[rows] if shift.any() else features, offsets, order, shift, heads
 
     def rows_of(self, chosen: Index) -> Index:
         """Return where the chosen objects of the input are, set by set of the panel."""
         return np.asarray(chosen[self.order] + self.shift)
 
-    def chunks(self, most: int) -> Iterator[tuple[slice, slice, Packed]]:
-        """Yield stretches of people, with their sets, of at most so many objects (or of one person)."""
-        heads, start = self.heads, 0
-        ends = self.offsets[heads]
-        while start < len(heads) - 1:
-            stop = int(np.searchsorted(ends, ends[start] + most))
-            stop = min(max(stop - 1, start + 1), len(heads) - 1)
-            yield (
-                slice(start, stop),
-                slice(heads[start], heads[stop]),
-                self.part(int(heads[start]), int(heads[stop])),
-            )
-            start = stop
+    @property
+    def ends(self) -> Index:
+        """Where the rows of each person end, from 0 on, (g + 1,)."""
+        return np.asarray(self.offsets[self.heads])
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return some of the people, from ``start`` to ``stop``, their sets in the order of the panel."""
+        first, last = int(self.heads[start]), int(self.heads[stop])
+        sets, heads = np.arange(last - first), self.heads[start : stop + 1] - first
+        return replace(super().part(first, last), order=sets, shift=np.zeros_like(sets), heads=heads)
+
+    def chosen_in(self, rows: Index, start: int, stop: int) -> Index:
+        """Return what some of the people chose, given what `rows_of` returned for all."""
+        first, last = int(self.heads[start]), int(self.heads[stop])
+        return super().chosen_in(rows, first, last)
 
 
 class PanelModel(ChoiceModel):
@@ -134,7 +135,7 @@ class PanelModel(ChoiceModel):
 
     @abstractmethod
     def _beliefs(self, packed: Any, chosen: Index) -> Floats:
-        """Return the probability of each class, or draw, given the choices of a person, (g, r)."""
+        """Return the probability of each class, or draw, given the choices of each person of a batch, (g, r)."""
 
     @abstractmethod
     def _scores_given(self, sets: Sets, person: Index) -> Floats:
@@ -145,13 +146,13 @@ class PanelModel(ChoiceModel):
         """How many classes, or draws, there are of each person."""
         raise NotImplementedError
 
-    def _know_people(self, groups: Any, packed: Any, chosen: Index) -> None:
+    def _know_people(self, groups: Any, data: Batches) -> None:
         for name in ("people_", "beliefs_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if groups is None or self.n_groups_ * self._width > MOST_BELIEFS:
             return
         self.people_ = [_label(one) for one in np.unique(np.asarray(groups)).tolist()]
-        self.beliefs_ = self._beliefs(packed, chosen)
+        self.beliefs_ = np.concatenate([self._beliefs(batch.packed, batch.chosen) for batch in data])
 
     def _check_known(self) -> None:
         if self.people_ is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from entourage.choice.base import ChoiceModel
 from entourage.choice.columns import place_of
-from entourage.choice.likelihood import Floats, Index, Packed, softmax_terms
+from entourage.choice.likelihood import Floats, Index, Packed, softmax_terms, stretches
 from entourage.choice.logit import ridge_start
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError, check_number
@@ -101,7 +101,7 @@ class RandomRegret(ChoiceModel):
         return np.append(start, 0.0) if self.scale == "estimated" else start
 
     def _steps(self, packed: Packed) -> Floats:
-        steps = 1 / packed.spread(packed.features)
+        steps = 1 / packed.spread()
         return np.append(steps, 1.0) if self.scale == "estimated" else steps
 
     def _design(self, sets: Sets) -> Packed:
@@ -124,10 +124,7 @@ class RandomRegret(ChoiceModel):
         d = packed.features.shape[1]
         b, mu = theta[:d], float(np.exp(theta[d])) if len(theta) > d else float(self.scale)
         pairs = np.append(0, np.cumsum(packed.sizes**2))
-        start = 0
-        while start < len(packed.sizes):
-            reach = int(np.searchsorted(pairs, pairs[start] + MOST_PAIRS, side="right")) - 1
-            stop = min(max(reach, start + 1), len(packed.sizes))
+        for start, stop in stretches(pairs, MOST_PAIRS):
             part = packed.part(start, stop)
             own, other, heads = _pairs(part)
             regretted = ~self.linear_
@@ -147,7 +144,6 @@ class RandomRegret(ChoiceModel):
                 if len(theta) > d:
                     found[:, d] = -mu * np.add.reduceat((felt - z * share).sum(1), heads)
             yield utilities, found, part
-            start = stop
 
     def _contributions(self, theta: Floats, packed: Packed, chosen: Index) -> tuple[Floats, Floats]:
         values, gradients, begin, row = [], [], 0, 0

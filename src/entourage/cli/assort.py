@@ -23,7 +23,7 @@ from entourage.cli.options import (
 from entourage.cli.outputs import check_output
 from entourage.errors import UserError
 
-__all__ = ["assort"]
+__all__ = ["assort", "numbered_or_named", "weights_of_sets"]
 
 
 def assort(
@@ -107,10 +107,10 @@ def assort(
         frame,
         value,
         size=limits,
-        required=_objects(required, object_id, "--required"),
-        forbidden=_objects(forbidden, object_id, "--forbidden"),
+        required=numbered_or_named(required, object_id, "--required"),
+        forbidden=numbered_or_named(forbidden, object_id, "--forbidden"),
         objective=objective,
-        weights=None if weight is None else _weights(frame, encoder, weight),
+        weights=None if weight is None else weights_of_sets(frame, encoder, weight),
         object_id=object_id,
         method=method,
         random_state=seed,
@@ -148,7 +148,7 @@ def _limits(size: str | None) -> tuple[int, int] | None:
     return (1, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
-def _objects(given: list[str] | None, object_id: str | None, option: str) -> list[Any] | None:
+def numbered_or_named(given: list[str] | None, object_id: str | None, option: str) -> list[Any] | None:
     """Return rows as numbers, or names as they are."""
     if not given or object_id is not None:
         return given or None
@@ -160,7 +160,7 @@ def _objects(given: list[str] | None, object_id: str | None, option: str) -> lis
         ) from None
 
 
-def _weights(frame: Any, encoder: Any, name: str) -> Any:
+def weights_of_sets(frame: Any, encoder: Any, name: str) -> Any:
     """Return the weight of each situation."""
     from entourage.data.grouping import weights_of
 

@@ -1,12 +1,12 @@
-"""The page of ``entourage assort``: the set, its probabilities, and the largest value of each size."""
+"""The pages of ``entourage assort`` and ``entourage prices``: the set, or its prices, with choice probabilities."""
 
 import tempfile
 from pathlib import Path
 
-from entourage.decisions import Assortment
+from entourage.decisions import Assortment, Prices
 from entourage.report.page import Cell, Section, Table, write_report
 
-__all__ = ["write_assortment"]
+__all__ = ["write_assortment", "write_prices"]
 
 
 def write_assortment(path: Path, found: Assortment, *, title: str) -> None:
@@ -29,3 +29,21 @@ def write_assortment(path: Path, found: Assortment, *, title: str) -> None:
         write_report(
             path, title, lead, [Section("The set to offer", " ".join(rest), table, [(picture, caption)])]
         )
+
+
+def write_prices(path: Path, found: Prices, *, title: str) -> None:
+    """Write the page of prices."""
+    rows: list[list[Cell]] = []
+    for i, name in enumerate(found.names):
+        changes, note = i in found.changed, "at a bound" if found.at_bound[i] else ""
+        new = f"{found.prices[i]:.6g}" if changes else "as before"
+        rows.append([name, f"{found.old[i]:.6g}", new, f"{found.probabilities[i]:.4f}", note])
+    if found.outside is not None:
+        rows.append(["nothing (outside option)", "", "", f"{found.outside:.4f}", ""])
+    lead, _, *rest = str(found).splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        picture = Path(folder) / "prices.png"
+        found.plot(picture)
+        table = Table(["object", "price before", "price after", "probability", ""], rows)
+        caption = "Prices before and after, and how often each object is chosen at the new prices."
+        write_report(path, title, lead, [Section("The prices", " ".join(rest), table, [(picture, caption)])])

@@ -16,9 +16,12 @@ from entourage.cli.demo import demo
 from entourage.cli.effects import effects
 from entourage.cli.elasticities import elasticities
 from entourage.cli.evaluate import evaluate
+from entourage.cli.explore import explore
+from entourage.cli.export import export
 from entourage.cli.fit import fit
 from entourage.cli.info import info
 from entourage.cli.predict import predict
+from entourage.cli.prices import prices
 from entourage.cli.reproduce import reproduce
 from entourage.cli.serve import serve
 from entourage.cli.tune import tune
@@ -74,6 +77,9 @@ for command in (
     elasticities,
     audit,
     assort,
+    prices,
+    export,
+    explore,
     serve,
 ):
     app.command()(command)

@@ -12,10 +12,11 @@ __all__ = [
     "Floats",
     "Index",
     "Seed",
-    "as_floats",
     "as_numpy",
+    "as_objects",
     "as_offsets",
     "as_rows",
+    "as_situation",
     "as_targets",
     "check_finite",
     "offsets_of",
@@ -39,7 +40,20 @@ def as_numpy(values: Any) -> NDArray[Any]:
         raise ShapeError("Rows of differing lengths can't form an array; pass a list of arrays.") from None
 
 
-def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
+def as_objects(values: ArrayLike) -> Floats:
+    """Return features of objects, (objects, features)."""
+    return _as_floats(values, "objects", axes="(objects, features)", ndim=2)
+
+
+def as_situation(values: ArrayLike, n_sets: int) -> Floats:
+    """Return features of situations, (sets, situation features), after a check that there is a row for each set."""
+    array = _as_floats(values, "situation", axes="(sets, situation features)", ndim=2)
+    if len(array) != n_sets:
+        raise ShapeError(f"situation needs one row a set: {n_sets} sets, but {len(array)} rows came.")
+    return array
+
+
+def _as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
     """Return features as float32 where they are, else as float64; ``name`` and ``axes`` are for errors."""
     array = as_numpy(values)
     if array.ndim != ndim:
@@ -48,7 +62,7 @@ def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
         raise ShapeError(f"{name} needs at least one feature; got shape {array.shape}.")
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
-    if np.iscomplexobj(array):
+    if array.dtype.kind == "c":
         raise DataError(f"{name} needs real numbers; got {array.dtype}. Pass real and imaginary parts.")
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
@@ -59,7 +73,7 @@ def as_floats(values: ArrayLike, name: str, *, axes: str, ndim: int) -> Floats:
 
 
 def pack_array(X: ArrayLike) -> tuple[NDArray[Any], Index]:
-    """Return the objects of an ``(n, m, d)`` array, (n m, d), and the sizes of its sets."""
+    """Return the objects of an ``(n, m, d)`` array, (n m, d), and the offsets of its sets."""
     array = as_numpy(X)
     if array.ndim != 3:
         single = " For a single set, pass X[None]." if array.ndim == 2 else ""
@@ -67,11 +81,11 @@ def pack_array(X: ArrayLike) -> tuple[NDArray[Any], Index]:
     n, m, d = array.shape
     if n * m == 0:
         raise DataError(f"X holds no objects: its shape is {array.shape}. At least one set is needed.")
-    return array.reshape(n * m, d), np.full(n, m, dtype=np.int64)
+    return array.reshape(n * m, d), np.arange(0, n * m + 1, m, dtype=np.int64)
 
 
 def pack_list(X: Sequence[ArrayLike]) -> tuple[NDArray[Any], Index]:
-    """Return the objects of a list of ``(m, d)`` arrays, one below the other, and the sizes of the sets."""
+    """Return the objects of a list of ``(m, d)`` arrays, one below the other, and the offsets of the sets."""
     if len(X) == 0:
         raise DataError("X is an empty list. At least one set is needed.")
     parts = [as_numpy(part) for part in X]
@@ -82,7 +96,7 @@ def pack_list(X: Sequence[ArrayLike]) -> tuple[NDArray[Any], Index]:
                 f"Each set needs 2 axes (objects, features) and all sets the same {d} features; "
                 f"set {i} has shape {part.shape}."
             )
-    return np.concatenate(parts), np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+    return np.concatenate(parts), offsets_of(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
 
 
 def offsets_of(sizes: NDArray[np.integer[Any]]) -> Index:
@@ -94,15 +108,16 @@ def offsets_of(sizes: NDArray[np.integer[Any]]) -> Index:
     [0, 3, 8]
     """
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    sizes.cumsum(out=offsets[1:])
     return offsets
 
 
 def as_offsets(values: ArrayLike, n_objects: int) -> Index:
     """Check offsets: they run from 0 to the number of objects, and no set is empty."""
-    if not np.issubdtype(np.asarray(values).dtype, np.integer):
-        raise ShapeError(f"offsets needs whole numbers; got {np.asarray(values).dtype}.")
-    offsets = np.ascontiguousarray(values, dtype=np.int64)
+    given = np.asarray(values)
+    if given.dtype.kind not in "iu":
+        raise ShapeError(f"offsets needs whole numbers; got {given.dtype}.")
+    offsets = np.ascontiguousarray(given, dtype=np.int64)
     if offsets.ndim != 1 or len(offsets) < 2:
         raise ShapeError(
             f"offsets needs one axis of (sets + 1) entries; got shape {offsets.shape}. "
@@ -113,8 +128,8 @@ def as_offsets(values: ArrayLike, n_objects: int) -> Index:
             f"offsets must run from 0 to the number of objects, {n_objects}; "
             f"they run from {offsets[0]} to {offsets[-1]}."
         )
-    sizes = np.diff(offsets)
-    if (sizes < 1).any():
+    sizes = offsets[1:] - offsets[:-1]
+    if sizes.min() < 1:
         raise DataError(
             f"Set {int(np.argmax(sizes < 1))} holds no object; leave empty sets out, "
             "since there is nothing in them to rank."

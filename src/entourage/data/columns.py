@@ -24,6 +24,7 @@ __all__ = [
     "encode_column",
     "kind_of_column",
     "learn_column",
+    "number_marks",
     "without_marks",
 ]
 
@@ -262,8 +263,19 @@ def _texts(values: pa.ChunkedArray) -> pa.Array:
 def as_numbers(values: pa.ChunkedArray, missing: Sequence[str] = ()) -> Floats:
     """Return a numeric column as floats, NaN where it is missing, or is one of the marks that are numbers."""
     numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    marks = [float(mark) for mark in missing if re.match(_NUMBER, mark)]
+    marks = number_marks(missing)
     return np.where(np.isin(numbers, marks), np.nan, numbers) if marks else numbers
+
+
+def number_marks(missing: Sequence[str]) -> list[float]:
+    """Return those marks of missing values that are numbers.
+
+    Examples
+    --------
+    >>> number_marks(["---", "-999"])
+    [-999.0]
+    """
+    return [float(mark) for mark in missing if re.match(_NUMBER, mark)]
 
 
 def _parse(values: pa.ChunkedArray, name: str, of_row: Callable[[int], str]) -> Floats:

@@ -30,13 +30,14 @@ def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = Non
     if mask is not None:
         falling = np.where(mask, falling, np.inf)
     order = np.argsort(falling, axis=1, kind="stable")  # (n, m): object at each place
-    ordered = np.take_along_axis(falling, order, axis=1)
+    sets = np.arange(len(order))[:, None]  # (n, 1)
+    ordered = falling[sets, order]
     place = np.broadcast_to(np.arange(order.shape[1]), order.shape)
     opens_group = np.ones(order.shape, dtype=bool)
     opens_group[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     group_start = np.maximum.accumulate(np.where(opens_group, place, 0), axis=1)
     ranks = np.empty(order.shape, dtype=np.int64)
-    np.put_along_axis(ranks, order, group_start, axis=1)
+    ranks[sets, order] = group_start
     if mask is not None:
         ranks[~mask] = -1
     return ranks

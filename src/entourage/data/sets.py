@@ -11,10 +11,11 @@ from entourage.data.coerce import (
     Floats,
     Index,
     Seed,
-    as_floats,
     as_numpy,
+    as_objects,
     as_offsets,
     as_rows,
+    as_situation,
     as_targets,
     check_finite,
     offsets_of,
@@ -76,18 +77,10 @@ class Sets:
         position: Any = None,
     ) -> None:
         self.worst, self.encoder = worst, encoder
-        self.objects = as_floats(objects, "objects", axes="(objects, features)", ndim=2)
+        self.objects = as_objects(objects)
         self.offsets = as_offsets(offsets, len(self.objects))
         self.targets = None if targets is None else as_targets(targets, len(self.objects))
-        self.situation = (
-            None
-            if situation is None
-            else as_floats(situation, "situation", axes="(sets, situation features)", ndim=2)
-        )
-        if self.situation is not None and len(self.situation) != len(self):
-            raise ShapeError(
-                f"situation needs one row a set: {len(self)} sets, but {len(self.situation)} rows came."
-            )
+        self.situation = None if situation is None else as_situation(situation, len(self))
         check_finite(self.objects, self.offsets, self.situation)
         self.position = None if position is None else pack_positions(position, self.sizes)
 
@@ -132,7 +125,12 @@ class Sets:
         cls, X: ArrayLike, targets: ArrayLike | None = None, situation: ArrayLike | None = None
     ) -> "Sets":
         """Make sets of one size from an ``(n, m, d)`` array, with ``(n, m)`` targets."""
-        return cls._packed(*pack_array(X), targets, situation)
+        objects, offsets = pack_array(X)
+        if targets is not None or situation is not None:
+            return cls._packed(objects, offsets, targets, situation)
+        sets = cls._trusted(as_objects(objects), offsets, None, None)
+        check_finite(sets.objects, offsets, None)
+        return sets
 
     @classmethod
     def from_list(
@@ -143,10 +141,10 @@ class Sets:
 
     @classmethod
     def _packed(
-        cls, objects: NDArray[Any], sizes: Index, targets: Any, situation: ArrayLike | None
+        cls, objects: NDArray[Any], offsets: Index, targets: Any, situation: ArrayLike | None
     ) -> "Sets":
-        rows = None if targets is None else np.concatenate(as_rows(targets, sizes))
-        return cls(objects, offsets_of(sizes), rows, situation)
+        rows = None if targets is None else np.concatenate(as_rows(targets, np.diff(offsets)))
+        return cls(objects, offsets, rows, situation)
 
     @classmethod
     def from_frame(
@@ -334,7 +332,7 @@ class Sets:
     @property
     def sizes(self) -> Index:
         """How many objects each set holds."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def n_features(self) -> int:
@@ -350,7 +348,7 @@ class Sets:
     def uniform_size(self) -> int | None:
         """The one size of all sets, or None where sizes differ."""
         size = int(self.offsets[1])
-        same = len(self.objects) == size * len(self) and (np.diff(self.offsets) == size).all()
+        same = len(self.objects) == size * len(self) and (len(self) == 1 or (self.sizes == size).all())
         return size if same else None
 
     def __repr__(self) -> str:
@@ -476,7 +474,7 @@ class Sets:
     def by_size(self) -> Iterator[tuple[Index, Index]]:
         """For each size: which sets have it, and the rows of their objects, ``(sets, size)``."""
         sizes = self.sizes
-        for size in np.unique(sizes):
+        for size in np.unique(sizes) if self.uniform_size is None else sizes[:1]:
             chosen = np.flatnonzero(sizes == size)
             yield chosen, self.offsets[chosen][:, None] + np.arange(size)
 

@@ -33,6 +33,8 @@ EXTENSIONS = {
     ".txt": "svmlight",
 }
 
+_BLOCK = 1 << 26  # bytes of a CSV that are typed together
+
 
 def kind_of(path: Path) -> tuple[str, str]:
     """Return what a file is by its name, and its compression or ""."""
@@ -138,7 +140,9 @@ def _csv(path: Path, sep: str, decimal: str, encoding: str, ids: list[str], text
     from pyarrow import csv
 
     # A block at a time is typed by the first: with large blocks a late surprise is rare, and an error.
-    options = csv.ReadOptions(block_size=1 << 26, encoding=encoding)
+    # Threads only for several blocks: a process that ends while Arrow's still start, beside torch, is aborted.
+    several = path.stat().st_size > _BLOCK
+    options = csv.ReadOptions(use_threads=several, block_size=_BLOCK, encoding=encoding)
     convert = csv.ConvertOptions(
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

@@ -113,9 +113,10 @@ class Assortment:
     def __str__(self) -> str:
         names = self.objects.tolist() if self.labels is None else self.labels
         shown = ", ".join(str(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
+        many = "1 object" if len(names) == 1 else f"{len(names)} objects"
         sure = "" if self.interval is None else f" [{self.interval.low:.6g}, {self.interval.high:.6g}]"
         lines = [
-            f"Best set by {self.objective}: {self.value:.6g}{sure}, {len(names)} objects: {shown or 'none'}",
+            f"Best set by {self.objective}: {self.value:.6g}{sure}, {many}: {shown or 'none'}",
             f"Found by {self.method}: {_certainty(self)}",
             *self.notes,
         ]
@@ -386,6 +387,8 @@ def _notes(market: Market, problem: AssortmentProblem) -> tuple[str, ...]:
             if problem.objective == "revenue"
             else "The model has no outside option: shares are of those who choose something."
         )
+    if problem.objective == "surplus" and market.logsum_note is not None:
+        notes.append(market.logsum_note)
     if market.kind == "ranking":
         notes.append("Probabilities are those of the first place of a ranking.")
     return tuple(notes)

@@ -127,6 +127,8 @@ def make_problem(
     if len(both):
         raise ParameterError(f"Object {both[0]} is required and forbidden; leave one of them out.")
     free = np.setdiff1d(np.arange(m), np.concatenate([needed, barred]))
+    if len(needed) + len(free) == 0:
+        raise ParameterError("All objects are forbidden, so there is nothing to offer. Leave some in.")
     low, high = _limits(size, len(needed), len(needed) + len(free), outside)
     return AssortmentProblem(
         market,

@@ -13,7 +13,7 @@ from entourage.decisions.market import Market, market_of
 from entourage.decisions.moves import probabilities_after
 from entourage.decisions.offers import Floats, Index, Offers
 from entourage.decisions.trade_offs import marginal_log_odds, willingness_to_pay
-from entourage.errors import ParameterError, check_number
+from entourage.errors import DataError, ParameterError, check_number
 
 __all__ = ["Audit", "Offender", "SignCheck", "TradeOffCheck", "Violations", "audit"]
 
@@ -282,6 +282,10 @@ def audit(
     check_number("move", move, above=0)
     check_number("tolerance", tolerance, least=0)
     check_number("most_offenders", most_offenders, least=0, whole=True)
+    if not isinstance(signs, Mapping):
+        raise ParameterError(
+            f'signs maps columns to 1 or -1, as in {{"price": -1}}; got {type(signs).__name__}.'
+        )
     if len(within) != 2 or not 0 <= within[0] < within[1] <= 1:
         raise ParameterError(f"within needs two quantiles, such as (0.05, 0.95); got {within!r}.")
     if not signs and not trade_offs:
@@ -301,9 +305,11 @@ def audit(
         work.sign(whole, offers.place_of(name, "signs"), int(sign), steps, within, move)
         for name, sign in signs.items()
     ]
-    pairs = dict(trade_offs) if isinstance(trade_offs, Mapping) else dict.fromkeys(map(tuple, trade_offs))
+    pairs: dict[Any, Any] = (
+        dict(trade_offs) if isinstance(trade_offs, Mapping) else {_pair(one): None for one in trade_offs}
+    )
     for pair in pairs:
-        if len(pair) != 2:
+        if not isinstance(pair, tuple) or len(pair) != 2:
             raise ParameterError(
                 f'trade_offs are pairs (feature, cost), such as ("time", "price"); got {pair!r}.'
             )
@@ -329,14 +335,21 @@ class _Work:
         """Check one column, with the range it has in all sets."""
         market, offers = self.market, self.offers
         column = whole.values(place)
-        low, high = (float(end) for end in np.nanquantile(column, within))
-        if high <= low:
-            low, high = float(np.nanmin(column)), float(np.nanmax(column))
-        indicator = bool(np.isin(column[~np.isnan(column)], (0.0, 1.0)).all())
-        low, high, step = (0.0, 1.0, 1.0) if indicator else (low, high, move * (high - low))
         x = offers.values(place)
         checked = ~np.isnan(x) & (self.competes | (offers.sets.sizes[self.owner] > 1))
         objects = np.flatnonzero(checked)
+        if len(objects) == 0:
+            raise DataError(
+                f"No object can be audited for {offers.names[place]!r}: all are alone in their sets, where they are "
+                "always chosen, or have no value. Audit sets of two objects or more."
+            )
+        low, high = (float(end) for end in np.nanquantile(column, within))
+        if high <= low:
+            low, high = float(np.nanmin(column)), float(np.nanmax(column))
+        if high <= low:  # it never varies: a tenth more
+            high = low + 0.1 * (abs(low) or 1.0)
+        indicator = np.unique(column[~np.isnan(column)]).tolist() == [0.0, 1.0]
+        low, high, step = (0.0, 1.0, 1.0) if indicator else (low, high, move * (high - low))
         grid = np.linspace(low, high, 2 if indicator else steps)
         curve = np.stack([self._moved(place, np.full(len(objects), value), objects) for value in grid])
         wrong_way = np.maximum(-sign * np.diff(curve, axis=0), 0.0)  # (steps - 1, objects)
@@ -352,7 +365,7 @@ class _Work:
             sign,
             self._violations(x, -slope, objects),
             self._violations(x, -moved, objects),
-            self._violations(x, wrong_way.max(0) if high > low else np.zeros(len(objects)), objects),
+            self._violations(x, wrong_way.max(0), objects),
             step,
             (low, high),
         )
@@ -413,6 +426,10 @@ class _Work:
             found.unidentified,
             found.wrong_sign,
         )
+
+
+def _pair(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) else given
 
 
 def _of(found: Violations) -> str:

@@ -93,14 +93,21 @@ def candidates_of(
         features = np.asarray(objects.objects, dtype=np.float64).reshape(len(objects), -1, objects.n_features)
         encoder = objects.encoder
     else:
-        features, own, encoder = np.asarray(objects, dtype=np.float64), situations, None
+        own, encoder = situations, None
+        try:
+            features = np.asarray(objects, dtype=np.float64)
+        except (ValueError, TypeError):
+            features = np.zeros((0, 0, 0))
         if features.ndim == 2:
             features = features[None]
         if features.ndim != 3 or 0 in features.shape:
             raise ShapeError(
                 "objects needs the axes (objects, features), or (situations, objects, features) where features depend "
-                f"on the situation; got shape {np.shape(objects)}."
+                f"on the situation; got {_shape(objects)}."
             )
+    if not np.isfinite(features).all():
+        i, j = np.argwhere(~np.isfinite(features))[0, 1:].tolist()
+        raise DataError(f"Features must be finite; that of object {i}, feature {j}, is not. Impute it first.")
     situation = None if own is None else np.atleast_2d(np.asarray(own, dtype=np.float64))
     if situation is not None and 1 != len(features) != len(situation) != 1:
         raise ShapeError(
@@ -109,6 +116,14 @@ def candidates_of(
     if situation is not None and len(situation) == 1 < len(features):
         situation = np.repeat(situation, len(features), axis=0)
     return Candidates(features, situation, encoder)
+
+
+def _shape(given: Any) -> str:
+    """Say what came instead of an array."""
+    try:
+        return f"shape {np.shape(given)}" if np.ndim(given) else type(given).__name__
+    except ValueError:
+        return "rows of several lengths"
 
 
 def numbers_of_objects(given: Any, candidates: Candidates, what: str) -> Floats:
@@ -123,7 +138,10 @@ def numbers_of_objects(given: Any, candidates: Candidates, what: str) -> Floats:
             raise DataError(f"Column {given!r} ({what}) needs numbers; it holds {column.type}.")
         found = as_numbers(column).reshape(-1, candidates.m)
     else:
-        numbers = np.asarray(given, dtype=np.float64)
+        try:
+            numbers = np.asarray(given, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise ParameterError(f"{what} needs numbers, one an object; got {given!r:.80}.") from None
         found = np.atleast_2d(np.full(candidates.m, numbers) if numbers.ndim == 0 else numbers)
         if found.shape not in {(1, candidates.m), (candidates.n_situations, candidates.m)}:
             raise ShapeError(

@@ -31,7 +31,8 @@ class DemandCurve:
     feature : the name of the column
     change : "value" (the column is set to each value), "factor" (multiplied by it) or "shift" (it is added)
     values : the grid, (g,)
-    share : (g,), with its band: the mean over sets of the summed probability of the moved objects
+    share : (g,), with its band: the mean over sets of the summed probability of the moved objects; of subset choice,
+        how many of them are chosen
     outside : (g,), with its band: the mean probability of the outside option; None without one
     objects, sets : how many objects were moved, and in how many sets; others are left out
     beyond : how many values of the grid are outside the range of the column in these sets
@@ -131,7 +132,10 @@ def demand_curve(
     market = market_of(model)
     offers = Offers.of(market.model, sets, situation, sample_weight)
     place = offers.place_of(feature)
-    grid = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    try:
+        grid = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (ValueError, TypeError):
+        grid = np.zeros(0)
     if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all():
         raise ParameterError(f"values needs a list of finite numbers; got {values!r}.")
     moved = _moved(offers, where)
@@ -142,9 +146,14 @@ def demand_curve(
             'start from. Leave them out of where, or set values with change="value".'
         )
     held = np.unique(offers.owner[moved])
+    if not offers.weights[held].any():
+        raise DataError(
+            "All sets that hold a moved object have weight 0. Move others, or give these a weight."
+        )
     work = _Work(offers, place, moved, held, grid, change)
+    most = np.inf if market.kind == "subset" else 1.0
     found = intervals_of(
-        market, work.measure, bounds={"share": (0.0, 1.0), "outside": (0.0, 1.0)}, **for_intervals(settings)
+        market, work.measure, bounds={"share": (0.0, most), "outside": (0.0, 1.0)}, **for_intervals(settings)
     )
     low, high = np.nanmin(known), np.nanmax(known)
     tolerance = 1e-9 * max(abs(low), abs(high), 1e-300)
@@ -178,7 +187,7 @@ class _Work:
         self.part = offers.sets[held]
         self.mine = moved[np.isin(offers.owner, held)]
         weights = offers.weights[held]
-        self.weights = weights / weights.sum() if weights.any() else np.full(len(held), np.nan)
+        self.weights = weights / weights.sum()
         self.marks = offers.mark_of_missing(place)
 
     def at(self, value: float) -> Floats:

@@ -152,7 +152,7 @@ def elasticities(
     feature : the column, by name; of arrays, its place
     by : labels of the aggregates: a column of the table, "place" (where an object stands in its set), or one label an
         object
-    kind : "elasticity", "semi-elasticity", or "auto": semi-elasticities for an indicator (a column of 0 and 1)
+    kind : "elasticity", "semi-elasticity", or "auto": semi-elasticities for an indicator (a column of both 0 and 1)
     situation, sample_weight : as in `fit`; weights count in aggregates only
     settings : intervals, refits, draws, level and random_state; see :func:`entourage.decisions.intervals_of`, whose
         method is ``intervals``
@@ -176,7 +176,7 @@ def elasticities(
     offers = Offers.of(market.model, sets, situation, sample_weight)
     place = offers.place_of(feature)
     x = offers.values(place)
-    indicator = bool(np.isin(x[~np.isnan(x)], (0.0, 1.0)).all())
+    indicator = np.unique(x[~np.isnan(x)]).tolist() == [0.0, 1.0]
     chosen = ("semi-elasticity" if indicator else "elasticity") if kind == "auto" else kind
     codes, labels = offers.labels(by)
     work = _Work(offers, place, x, chosen, indicator and chosen == "semi-elasticity", codes, len(labels))

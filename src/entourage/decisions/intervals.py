@@ -85,8 +85,8 @@ def interval_method(model: Any, method: str = "auto", refits: Sequence[Any] | No
     check_choice("method", method, METHODS)
     market = market_of(model)
     if method == "auto":
-        if refits:
-            return "refits"
+        if refits is not None and len(refits):
+            return interval_method(market, "refits", refits)
         return "draws" if market.has_draws else "members" if market.n_members > 1 else "none"
     if method == "refits" and (refits is None or len(refits) < 2):
         raise ParameterError(

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.choice.base import ChoiceModel
+from entourage.choice.nested import NestedLogit
 from entourage.data.sets import AnySets, Sets
 from entourage.decisions.gradients import has_gradient, probability_gradients
 from entourage.errors import ParameterError, check_number
@@ -191,10 +192,13 @@ class Market:
         advice = "Fit with outside=True where nothing may be chosen, or a context-free model (MultinomialLogit, say)."
         if self.kind == "subset":
             return "The objects of a subset choice are chosen independently, so there is no logsum."
+        if getattr(model, "blend_", None) is not None:
+            return (
+                "A blend averages probabilities, which have no utilities of their own. Fit one model, such as "
+                "MultinomialLogit, or a net with outside=True."
+            )
         if self.has_outside:
             return None
-        if getattr(model, "blend_", None) is not None:
-            return f"A blend averages probabilities, which have no utilities of their own. {advice}"
         seen = model.view_.relative if isinstance(model, NetEstimator) else model.relative_
         context = seen is not None
         if isinstance(model, NetEstimator):
@@ -209,6 +213,26 @@ class Market:
         return (
             "Utilities depend on the other objects of the set, and data without an outside option identify them up to "
             f"a constant of each set: logsums of different sets can't be compared. {advice}"
+        )
+
+    @property
+    def logsum_note(self) -> str | None:
+        """What a reader of logsums should know besides; None where there is nothing.
+
+        With a dissimilarity λ above 1, a nested logit contradicts utility maximisation for some sets. Its logsum
+        still has the choice probabilities as slopes, so that a difference of logsums is the area under demand curves.
+        """
+        model = self.model
+        if not isinstance(model, NestedLogit) or not (model.dissimilarities_ > 1).any():
+            return None
+        named = ", ".join(
+            f"{nest} (λ = {own:.3g})"
+            for nest, own in zip(model.nests, model.dissimilarities_, strict=True)
+            if own > 1
+        )
+        return (
+            f"Nests with λ above 1 contradict utility maximisation for some sets: {named}. Consumer surplus is then "
+            "the area under demand curves, not the gain of people who maximise utility."
         )
 
     def logsum(self, sets: Sets) -> Floats:

@@ -1,4 +1,4 @@
-"""Figures of elasticities, diversion ratios, willingness to pay, demand curves and audits."""
+"""Figures of elasticities, diversion ratios, willingness to pay, demand curves, prices and audits."""
 
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from entourage.decisions.demand import DemandCurve
     from entourage.decisions.diversion_ratios import Diversion
     from entourage.decisions.elasticity import Elasticities
+    from entourage.decisions.prices import Prices
     from entourage.decisions.trade_offs import WillingnessToPay
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "draw_demand",
     "draw_diversion",
     "draw_elasticities",
+    "draw_prices",
     "draw_willingness",
     "saved",
 ]
@@ -84,15 +86,25 @@ def draw_diversion(found: "Diversion") -> Figure:
 
 
 def draw_willingness(found: "WillingnessToPay") -> Figure:
-    """Draw the distribution of willingness to pay over objects."""
-    figure, axis = _figure(7.0, 3.2)
+    """Draw the distribution of willingness to pay over objects; where it is the same for all, the estimate alone."""
     known = found.values[np.isfinite(found.values)]
-    _histogram(axis, known, 0.02)
-    axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
-    if found.estimate.low is not None and np.isfinite(found.estimate.low):
-        axis.axvspan(found.estimate.low, found.estimate.high, color=INK, alpha=0.15)
+    varies = len(known) > 0 and float(np.ptp(known)) > 1e-6 * float(np.abs(known).max())
+    bounded = found.estimate.low is not None and np.isfinite(found.estimate.low)
+    figure, axis = _figure(7.0, 3.2 if varies else 1.4)
+    if varies:
+        _histogram(axis, known, 0.02)
+        axis.axvline(found.estimate.value, color=INK, linewidth=1.5)
+        axis.set_ylabel("objects")
+        if bounded:
+            axis.axvspan(found.estimate.low, found.estimate.high, color=INK, alpha=0.15)
+    else:
+        axis.scatter([found.estimate.value], [0], s=60, color=MARK, zorder=2)
+        if bounded:
+            axis.hlines(0, found.estimate.low, found.estimate.high, color=MARK, linewidth=4, alpha=0.4)
+        axis.axvline(0, color=INK, linewidth=0.8)
+        axis.set_yticks([])
+        axis.spines["left"].set_visible(False)
     axis.set_xlabel(f"willingness to pay for {found.feature}, in {found.cost} times {abs(found.units):g}")
-    axis.set_ylabel("objects")
     return figure
 
 
@@ -116,6 +128,28 @@ def draw_demand(found: "DemandCurve") -> Figure:
     axis.set_xlabel(f"{found.feature} ({found.change})")
     axis.set_ylabel("share")
     axis.set_ylim(bottom=0)
+    return figure
+
+
+def draw_prices(found: "Prices") -> Figure:
+    """Draw the prices that change, before (open) and after (filled), and how often each object is chosen."""
+    from matplotlib.figure import Figure
+
+    shown = found.changed[np.argsort(-found.probabilities[found.changed], kind="stable")][:_MOST][::-1]
+    figure = Figure(figsize=(8.6, 1.2 + 0.38 * len(shown)), dpi=140, layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    places = np.arange(len(shown))
+    left.hlines(places, found.old[shown], found.prices[shown], color=INK, linewidth=1, alpha=0.5, zorder=1)
+    left.scatter(found.old[shown], places, s=42, facecolor="white", edgecolor=INK, zorder=2, label="before")
+    left.scatter(found.prices[shown], places, s=42, color=MARK, zorder=2, label="after")
+    left.set_yticks(places, [_plain(found.names[i]) for i in shown])
+    left.set_xlabel("price")
+    right.barh(places, found.probabilities[shown], height=0.6, color=MARK, alpha=0.45)
+    right.set_xlabel("choice probability at the new prices")
+    for axis in (left, right):
+        axis.set_ylim(-0.7, len(shown) - 0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*left.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)
     return figure
 
 

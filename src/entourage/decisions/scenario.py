@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entourage.data.sets import Sets, is_frame
+from entourage.data.table_places import marks_of_missing, ordered_features
 from entourage.decisions.expressions import condition, parse_changes
 from entourage.decisions.market import Market
 from entourage.decisions.scenario_tables import table_scenario
-from entourage.decisions.scenario_types import Grouping, Scenario, roles_of
+from entourage.decisions.scenario_types import Grouping, Scenario, check_left, roles_of
 from entourage.errors import DataError, ParameterError, ShapeError, check_number
-from entourage.estimators.inputs import check_weights
+from entourage.estimators.inputs import check_weights, encoder_of
 
 __all__ = ["Scenario", "make_scenario"]
 
@@ -54,9 +55,15 @@ class _ArrayScenario:
     X: Any
     situation: Any
     sets: Sets = field(init=False)
+    marks: dict[int, int] = field(init=False)  # of columns that may be missing, the places of what says so
 
     def __post_init__(self) -> None:
         self.sets = self.market.sets_of(self.X, self.situation)
+        needed, came = self.market.model.n_features_in_, self.sets.n_features
+        if needed != came:
+            raise ShapeError(f"This model was fitted on {needed} features; these sets have {came}.")
+        model = self.market.model
+        self.marks = {} if model.table_ is None else marks_of_missing(encoder_of(model))
 
     def make(self, change: Any, where: Any, add: Any, remove: Any, by: Any, sample_weight: Any) -> Scenario:
         sets = self.sets
@@ -67,19 +74,22 @@ class _ArrayScenario:
         changes = self._mask(where, "where") if change is not None else np.zeros(len(objects), dtype=bool)
         after = objects if change is None else self._changed(objects, change, changes)
         removed = np.zeros(len(objects), dtype=bool) if remove is None else self._mask(remove, "remove")
+        if remove is not None and not removed.any():
+            raise ParameterError("remove matches no object, so nothing is removed. Check the condition.")
         added, added_owner = self._added(add)
+        self._check_codes(after, objects)
+        self._check_codes(added, np.full_like(added, np.nan))
         roles = roles_of(changes, removed, len(added))
         whole = np.concatenate([after, added])
         set_of_row = np.concatenate([owner, added_owner])
         kept = np.flatnonzero(np.append(~removed, np.ones(len(added), dtype=bool)))
         kept = kept[np.argsort(set_of_row[kept], kind="stable")]
         sizes = np.bincount(set_of_row[kept], minlength=len(sets))
-        if (sizes == 0).any():
-            raise DataError(
-                f"remove leaves nothing of {int((sizes == 0).sum()):,} sets (the first is set "
-                f"{int(np.argmin(sizes))}). Leave these sets out, or keep an object in each."
-            )
-        new = Sets(whole[kept], np.append(0, np.cumsum(sizes)), None, sets.situation, encoder=sets.encoder)
+        check_left(sizes, list(range(len(sets))), self.market.has_outside)
+        left = np.flatnonzero(sizes)  # sets without an object are no sets: nothing is chosen from them
+        situation = None if sets.situation is None else sets.situation[left]
+        ends = np.append(0, np.cumsum(sizes[left]))
+        new = Sets(whole[kept], ends, None, situation, encoder=sets.encoder)
         weights = check_weights(sample_weight, len(sets))
         return Scenario(
             before=sets,
@@ -87,7 +97,7 @@ class _ArrayScenario:
             rows_before=np.arange(len(objects)),
             rows_after=kept,
             set_of_row=set_of_row,
-            after_order=np.arange(len(sets)),
+            after_order=left,
             n_before=len(objects),
             ids=list(range(len(sets))),
             weights=np.ones(len(sets)) if weights is None else weights,
@@ -96,7 +106,45 @@ class _ArrayScenario:
         )
 
     def _columns(self, objects: Floats) -> dict[str, Any]:
-        return {name: objects[:, i] for i, name in enumerate(self.market.names())}
+        """Return the columns by name; NaN where the table that the sets came from has no value."""
+        return {name: self._known(objects, i) for i, name in enumerate(self.market.names())}
+
+    def _known(self, objects: Floats, place: int) -> Floats:
+        mark = self.marks.get(place)
+        return (
+            objects[:, place] if mark is None else np.where(objects[:, mark] == 1, np.nan, objects[:, place])
+        )
+
+    def _place(self, column: Any) -> int:
+        """Return the place of a column to change: of sets that came from a table, a number of the objects."""
+        names = self.market.names()
+        if isinstance(column, str):
+            if column not in names:
+                raise DataError(
+                    f"There is no column {column!r} to change; there are {', '.join(names[:20])}."
+                )
+            place = names.index(column)
+        else:
+            check_number("A column to change", column, least=0, below=len(names), whole=True)
+            place = int(column)
+        model = self.market.model
+        if model.table_ is not None and place not in ordered_features(encoder_of(model)):
+            raise DataError(
+                f"{names[place]!r} is no number but a level of a category or a mark of missing values, which can't be "
+                "changed by itself. Pass the table instead of Sets."
+            )
+        return place
+
+    def _check_codes(self, objects: Floats, before: Floats) -> None:
+        """Check that new codes are those of levels that were learnt from."""
+        for place, levels in getattr(self.market.model, "categories_", None) or []:
+            own = objects[objects[:, place] != before[:, place], place]
+            odd = own[(own != np.round(own)) | (own < 1) | (own > levels)]
+            if len(odd):
+                raise DataError(
+                    f"Feature {place} holds codes of levels, whole numbers from 1 to {levels}; the scenario has "
+                    f"{odd[0]:g}."
+                )
 
     def _mask(self, given: Any, what: str) -> Mask:
         """Return which objects are meant: all, a condition, a callable of the objects, or booleans."""
@@ -130,24 +178,18 @@ class _ArrayScenario:
         if isinstance(change, str) or (
             isinstance(change, Sequence) and all(isinstance(c, str) for c in change)
         ):
-            names = self.market.names()
             for one in [change] if isinstance(change, str) else change:
                 for assignment in parse_changes(one):
-                    if assignment.column not in names:
-                        raise DataError(
-                            f"There is no column {assignment.column!r} to change; there are {', '.join(names[:20])}."
-                        )
+                    place = self._place(assignment.column)
                     new = assignment.of(self._columns(after))
                     if new.dtype.kind not in "fiub":
                         raise DataError(f"{assignment.column!r} of arrays needs numbers; got {new.dtype}.")
-                    place = names.index(assignment.column)
-                    after[:, place] = np.where(chosen, new.astype(np.float64), after[:, place])
+                    self._set(after, place, chosen, new[chosen])
         elif isinstance(change, dict):
-            for place, how in change.items():
-                at = place if not isinstance(place, str) else self.market.place_of(place)
-                check_number("A column to change", at, least=0, below=objects.shape[1], whole=True)
-                new = how(after[chosen, at]) if callable(how) else np.asarray(how, dtype=np.float64)
-                after[chosen, at] = new
+            for column, how in change.items():
+                place = self._place(column)
+                new = how(self._known(after, place)[chosen]) if callable(how) else how
+                self._set(after, place, chosen, new)
         elif callable(change):
             new = np.asarray(change(after[chosen].copy()), dtype=np.float64)
             if new.shape != after[chosen].shape:
@@ -168,23 +210,40 @@ class _ArrayScenario:
             raise ParameterError("change changes no object. Check where, and the change itself.")
         return after
 
+    def _set(self, after: Floats, place: int, chosen: Mask, new: Any) -> None:
+        """Give the chosen objects new values of a column; what was missing stays so where its new value is NaN."""
+        try:
+            values = np.broadcast_to(np.asarray(new, dtype=np.float64), (int(chosen.sum()),))
+        except (ValueError, TypeError):
+            raise ShapeError(
+                f"change needs one number for column {self.market.names()[place]!r}, or one for each of "
+                f"{int(chosen.sum())} objects; got {np.shape(new) or repr(new)}."
+            ) from None
+        missing = np.isnan(self._known(after, place)[chosen]) & np.isnan(values)
+        rows = np.flatnonzero(chosen)[~missing]
+        after[rows, place] = values[~missing]
+        if place in self.marks:
+            after[rows, self.marks[place]] = 0.0  # it is known now
+
     def _added(self, add: Any) -> tuple[Floats, Index]:
         """Return objects to add and the set of each: the same for every set, or a list with one array a set."""
         n, d = len(self.sets), self.sets.n_features
         if add is None:
             return np.empty((0, d)), np.empty(0, dtype=np.int64)
-        if isinstance(add, list | tuple) and len(add) == n and all(np.ndim(one) == 2 for one in add):
-            parts = [np.asarray(one, dtype=np.float64).reshape(-1, np.shape(one)[1]) for one in add]
-            sizes = np.array([len(one) for one in parts])
-            objects = np.concatenate(parts)
-        else:
-            one = np.atleast_2d(np.asarray(add, dtype=np.float64))
-            objects, sizes = np.tile(one, (n, 1)), np.full(n, len(one))
-        if objects.ndim != 2 or objects.shape[1] != d:
-            raise ShapeError(
-                f"add needs objects of {d} features: (objects, {d}) for every set, or a list of such arrays, one a "
-                f"set; got shape {objects.shape}."
-            )
+        needed = f"add needs objects of {d} features: (objects, {d}) for every set, or a list of such arrays, one a set"
+        try:
+            if isinstance(add, list | tuple) and len(add) == n and all(np.ndim(one) == 2 for one in add):
+                parts = [np.asarray(one, dtype=np.float64) for one in add]
+            else:
+                parts = [np.atleast_2d(np.asarray(add, dtype=np.float64))] * n
+        except (ValueError, TypeError):
+            raise ShapeError(f"{needed}; got {add!r:.80}.") from None
+        odd = [one.shape for one in parts if one.ndim != 2 or one.shape[1] != d]
+        if odd:
+            raise ShapeError(f"{needed}; got shape {odd[0]}.")
+        sizes, objects = np.array([len(one) for one in parts]), np.concatenate(parts)
+        if not np.isfinite(objects).all():
+            raise DataError("Features must be finite; those of the objects to add are not all.")
         return objects, np.repeat(np.arange(n), sizes)
 
     def _groupings(self, by: Any, objects: Floats, n_added: int) -> list[Grouping]:

@@ -14,7 +14,7 @@ from entourage.data.grouping import PackedTable, weights_of
 from entourage.data.sets import is_frame
 from entourage.decisions.expressions import condition, parse_changes
 from entourage.decisions.market import Market
-from entourage.decisions.scenario_types import Grouping, Scenario, roles_of
+from entourage.decisions.scenario_types import Grouping, Scenario, check_left, roles_of
 from entourage.errors import DataError, ParameterError
 from entourage.estimators.inputs import check_weights, encoder_of
 
@@ -45,11 +45,8 @@ def table_scenario(
     left = np.bincount(set_of_row[~removed], minlength=len(packed.sets))
     added, added_sets = _added(add, table, encoder, packed, set_of_row)
     left += np.bincount(added_sets, minlength=len(packed.sets))
-    if (left == 0).any():
-        raise DataError(
-            f"remove leaves nothing of {int((left == 0).sum()):,} sets (the first is "
-            f"{packed.ids[int(np.argmin(left))].as_py()!r}). Leave these sets out of the table, or keep a row in each."
-        )
+    ids = packed.ids.to_pylist()
+    check_left(left, ids, market.has_outside)
     kept = np.flatnonzero(~removed)
     rows = after.take(pa.array(kept))
     if added is not None:
@@ -65,7 +62,7 @@ def table_scenario(
         set_of_row=whole,
         after_order=whole[all_rows[new.order]][new.sets.offsets[:-1]],
         n_before=table.num_rows,
-        ids=packed.ids.to_pylist(),
+        ids=ids,
         weights=_weights(sample_weight, table, packed),
         roles=roles_of(changed, removed, len(added_sets)),
         groupings=_groupings(by, table, packed, added, len(added_sets)),
@@ -105,12 +102,7 @@ def _values(column: pa.ChunkedArray) -> NDArray[Any]:
         column = column.cast(kind)
     if pa.types.is_boolean(kind) and column.null_count == 0:
         return np.asarray(column.to_numpy(), dtype=bool)
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    ):
+    if _is_number(kind) or pa.types.is_boolean(kind):
         return as_numbers(column)
     return np.array([None if one is None else str(one) for one in column.to_pylist()], dtype=object)
 
@@ -244,7 +236,40 @@ def _added(
         if name not in rows.column_names:
             rows = rows.append_column(name, own.column(name))
     extra = [name for name in rows.column_names if name not in table.column_names]
-    return rows.drop_columns(extra) if extra else rows, sets
+    rows = rows.drop_columns(extra) if extra else rows
+    for i, one in enumerate(rows.schema):
+        rows = rows.set_column(i, one.name, _like(rows.column(i), table.column(one.name).type, one.name))
+    return rows, sets
+
+
+def _like(column: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
+    """Return a column of added rows in a type that joins the table's: numbers, flags of 0 and 1, or text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    own = column.type
+    if pa.types.is_null(own) or own == kind:
+        return column
+    try:
+        if pa.types.is_boolean(kind) and _is_number(own):
+            numbers = as_numbers(column)
+            if np.isin(numbers[~np.isnan(numbers)], (0.0, 1.0)).all():
+                return pa.chunked_array([_flags(numbers, name, "add")])
+        elif pa.types.is_boolean(own) and _is_number(kind):
+            return column.cast(pa.int8()).cast(kind)
+        elif (_is_number(kind) and _is_number(own)) or _is_text(kind) == _is_text(own) != _is_number(own):
+            return column
+    except pa.ArrowInvalid:
+        pass
+    needed = "text" if _is_text(kind) else "True or False" if pa.types.is_boolean(kind) else f"{kind} values"
+    raise DataError(f"Column {name!r} of the table holds {needed}; add has {column[0].as_py()!r} in it.")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _weights(given: Any, table: pa.Table, packed: PackedTable) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from entourage.data.sets import Sets
 from entourage.errors import DataError
 
-__all__ = ["ROLES", "Grouping", "Scenario", "roles_of"]
+__all__ = ["ROLES", "Grouping", "Scenario", "check_left", "roles_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.int64]
@@ -90,7 +90,7 @@ class Scenario:
     before, after : the sets
     rows_before, rows_after : the row of each packed object of these
     set_of_row : the set of each row, counted as in ``before``
-    after_order : the set of ``before`` that each set of ``after`` is
+    after_order : the set of ``before`` that each set of ``after`` is; sets that nothing is left of are not in it
     n_before : how many rows there are before
     ids : of the sets
     weights : of the sets
@@ -127,14 +127,42 @@ class Scenario:
         found[self.rows_after if after else self.rows_before] = packed
         return found
 
-    def of_sets(self, values: Floats) -> Floats:
-        """Return values of the sets of ``after`` in the order of ``before``."""
-        found = np.empty(len(values))
+    def of_sets(self, values: Floats, empty: float) -> Floats:
+        """Return values of the sets of ``after`` in the order of ``before``; ``empty`` where nothing is left of one."""
+        found = np.full(len(self.before), empty)
         found[self.after_order] = values
         return found
+
+    @property
+    def n_emptied(self) -> int:
+        """How many sets nothing is left of."""
+        return len(self.before) - len(self.after)
 
 
 def roles_of(changed: NDArray[np.bool_], removed: NDArray[np.bool_], n_added: int) -> Index:
     """Return the role of each row, those that are added behind the others; one that is removed is not changed."""
     old = np.where(removed, ROLES.index("removed"), np.where(changed, 0, ROLES.index("others")))
     return np.append(old, np.full(n_added, ROLES.index("added"))).astype(np.int64)
+
+
+def check_left(sizes: Index, ids: Sequence[Any], outside: bool) -> None:
+    """Check that objects are left in each set; with an outside option, in one of them.
+
+    Examples
+    --------
+    >>> check_left(np.array([0, 2]), ["a", "b"], outside=True)
+    >>> check_left(np.array([0, 2]), ["a", "b"], outside=False)
+    Traceback (most recent call last):
+        ...
+    entourage.errors.DataError: remove leaves nothing of 1 set (the first is 'a'), and this model has no outside ...
+    """
+    empty = int((sizes == 0).sum())
+    if empty == 0 or (outside and empty < len(sizes)):
+        return
+    if outside:
+        raise DataError("remove leaves nothing of any set, so nothing is chosen at all. Keep an object.")
+    raise DataError(
+        f"remove leaves nothing of {empty:,} set{'s' * (empty != 1)} (the first is {ids[int(np.argmin(sizes))]!r}), "
+        "and this model has no outside option: something is always chosen. Leave these sets out, keep an object in "
+        "each, or fit with outside=True where nothing may be chosen."
+    )

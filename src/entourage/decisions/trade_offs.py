@@ -1,5 +1,6 @@
 """Trade-offs: willingness to pay, and the value of time, from ratios of marginal utilities."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -22,6 +23,7 @@ __all__ = [
     "coefficient_ratio",
     "marginal_log_odds",
     "value_of_time",
+    "weighted_quantiles",
     "willingness_to_pay",
 ]
 
@@ -40,8 +42,8 @@ class WillingnessToPay:
     units : by what all values are multiplied; negative for one unit less, as for time
     values : of each object, in the order of the input; NaN where not identified
     estimate : the median over objects; the ratio of coefficients where the utility is linear in both columns
-    quantiles : of ``values``, by share
-    unidentified : how many objects have none, since the cost hardly changes their odds
+    quantiles : of ``values``, by share, each object with the weight of its set
+    unidentified : how many objects have none, since the cost hardly changes their odds, or a value is missing
     wrong_sign : how many have none, since a higher cost raises their odds
     """
 
@@ -94,7 +96,8 @@ class WillingnessToPay:
         n = len(self.values)
         if self.unidentified:
             lines.append(
-                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds."
+                f"  not identified for {self.unidentified:,} of {n:,} objects: {self.cost} hardly changes their odds, "
+                "or a value is missing."
             )
         if self.wrong_sign:
             lines.append(
@@ -174,14 +177,14 @@ def willingness_to_pay(
         ratio = intervals_of(market, work.measure, **for_intervals(settings))["median"]
     elif np.isnan(ratio.value):
         values, unidentified = np.full(len(values), np.nan), len(values)
-    known = values[~np.isnan(values)]
+    of_objects = dict(zip(QUANTILES, work.quantiles(values, QUANTILES), strict=True))
     return WillingnessToPay(
         names[places[0]],
         names[places[1]],
         units,
         offers.in_rows(values),
         ratio,
-        {share: float(np.quantile(known, share)) for share in QUANTILES} if len(known) else {},
+        {} if np.isnan(list(of_objects.values())).any() else of_objects,
         unidentified,
         wrong,
         offers.sets.unpack(offers.order),
@@ -256,6 +259,26 @@ def _coefficients(model: Any, feature: int, cost: int) -> tuple[int, int] | None
     return None if i is None or j is None else (i, j)
 
 
+def weighted_quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[float]:
+    """Return quantiles of weighted values, those of :func:`numpy.quantile` where all weights are the same.
+
+    Examples
+    --------
+    >>> weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.ones(3), [0.5, 0.75])
+    [2.0, 2.5]
+    >>> weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 4.0]), [0.3, 0.5])
+    [1.6, 2.0]
+    """
+    if len(values) == 0:
+        return [float("nan")] * len(shares)
+    order = np.argsort(values, kind="stable")
+    half = weights[order] / 2
+    middles = np.cumsum(weights[order]) - half  # of the stretch of weight that each value has
+    ends = middles[0], middles[-1]
+    at = ends[0] + np.asarray(shares) * (ends[1] - ends[0])
+    return [float(one) for one in np.interp(at, middles, values[order])]
+
+
 def marginal_log_odds(market: Market, offers: Offers, place: int) -> Floats:
     """Return by how much the log-odds of each object grow with its own value of a column, per unit, packed."""
     p = market.probabilities(offers.sets)
@@ -271,7 +294,8 @@ class _Work:
 
     def __init__(self, offers: Offers, feature: int, cost: int, units: float) -> None:
         self.offers, self.feature, self.cost, self.units = offers, feature, cost, units
-        self.spread = float(np.nanstd(offers.values(cost))) or 1.0
+        counted = offers.weights[offers.owner] > 0
+        self.spread = float(np.nanstd(offers.values(cost)[counted])) or 1.0
         self.kept: tuple[Market, tuple[Floats, int, int]] | None = None
         self.known = ~np.isnan(offers.values(cost)) & ~np.isnan(offers.values(feature))
 
@@ -291,18 +315,12 @@ class _Work:
             self.kept = market, found
         return found
 
-    def median(self, values: Floats) -> float:
-        """Return the median over objects, each with the weight of its set."""
-        known = ~np.isnan(values)
-        if not known.any():
-            return float("nan")
-        weights = self.offers.weights[self.offers.owner][known]
-        if (weights == weights[0]).all():
-            return float(np.median(values[known]))
-        order = np.argsort(values[known])
-        mass = np.cumsum(weights[order]) / weights.sum()
-        return float(values[known][order][min(int(np.searchsorted(mass, 0.5)), len(order) - 1)])
+    def quantiles(self, values: Floats, shares: Sequence[float]) -> list[float]:
+        """Return quantiles over the objects that have a value, each with the weight of its set; NaN where none has."""
+        weights = self.offers.weights[self.offers.owner]
+        known = ~np.isnan(values) & (weights > 0)
+        return weighted_quantiles(values[known], weights[known], shares)
 
     def measure(self, market: Market) -> dict[str, Any]:
         """Return the median."""
-        return {"median": self.median(self.values(market)[0])}
+        return {"median": self.quantiles(self.values(market)[0], [0.5])[0]}

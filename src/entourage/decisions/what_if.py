@@ -64,13 +64,14 @@ def what_if(
     add : objects to add. To a table: a table of rows, a dict of one row, or text such as ``'brand="x"; price=3'``;
         with a column of set ids to these sets, else to every set. To arrays: (objects, features) for every set, or a
         list of such arrays, one a set
-    remove : which objects to remove, as ``where``; no set may be left empty
+    remove : which objects to remove, as ``where``. A set may be left empty only where there is an outside option, which
+        is then chosen
     by : columns to group by. Objects may differ in it within a set (a brand: shares of each brand), or not (a
         segment: the share of the affected objects, and the surplus, in each segment). Of arrays: also labels
     situation : of arrays, as in ``predict``
     sample_weight : one a set; of a table also a column
-    cost : the column of costs, whose coefficient gives surplus in money (models of :mod:`entourage.choice`), or the
-        coefficient itself, a negative number
+    cost : the column of costs, whose coefficient gives surplus in money (models of :mod:`entourage.choice`): its name,
+        or its place, a whole number from 0; or the coefficient itself, a negative number
     refits, intervals, draws, level, random_state : see :func:`entourage.decisions.intervals_of`; ``intervals`` is its
         method
 
@@ -118,6 +119,10 @@ def what_if(
     detailed = copies * (2 * scenario.n_rows + 3 * len(scenario.before)) <= _MOST
     if not detailed:
         notes.append("Intervals of single objects and sets were left out: there are too many.")
+    if scenario.n_emptied:
+        notes.append(f"Nothing is left of {scenario.n_emptied:,} sets: the outside option is chosen there.")
+    if problem is None and market.logsum_note is not None:
+        notes.append(market.logsum_note)
     if isinstance(market.model, ChoiceModel) and market.model.open_.any():
         notes.append("Some coefficients are not identified; what depends on them is arbitrary.")
     measured = ["roles", *map(str, range(len(scenario.groupings)))]
@@ -159,7 +164,7 @@ class _Measure:
             found |= {f"{side} shares {key}": value for key, value in self._shares(p[-1]).items()}
             if market.has_outside:
                 outside = np.asarray(market.outside(sets))
-                outside = scenario.of_sets(outside) if after else outside
+                outside = scenario.of_sets(outside, 1.0) if after else outside
                 found[f"{side} outside"] = self.weights @ outside
                 found[f"{side} outside by set"] = outside
             if market.kind == "ranking":
@@ -210,7 +215,9 @@ class _Measure:
 
     def _surplus(self) -> dict[str, Any]:
         scenario, market = self.scenario, self.market
-        each = scenario.of_sets(market.logsum(scenario.after)) - market.logsum(scenario.before)
+        each = scenario.of_sets(market.logsum(scenario.after), 0.0) - market.logsum(
+            scenario.before
+        )  # log 1 = 0
         found: dict[str, Any] = {"surplus": self.weights @ each, "surplus by set": each}
         money = None if self.cost is None else -each / _cost_coefficient(market, self.cost, check=False)
         if money is not None:
@@ -240,7 +247,8 @@ def _cost_coefficient(market: Market, cost: Any, *, check: bool = True) -> float
         raise ParameterError(
             f"cost is a column, or the coefficient of cost, a negative number; got {cost!r}."
         )
-    if not isinstance(cost, str) and not isinstance(cost, int | np.integer):
+    whole = isinstance(cost, int | np.integer)
+    if not isinstance(cost, str) and not (whole and cost >= 0):  # a negative whole number is no place
         if not np.isfinite(cost) or cost >= 0:
             raise ParameterError(f"The coefficient of cost must be negative; got {cost:g}.")
         return float(cost)

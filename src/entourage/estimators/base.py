@@ -1,5 +1,6 @@
 """What every estimator shares once it can score: predictions, evaluation, and checks of the input."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeAlias
@@ -14,6 +15,7 @@ from entourage.data.relative import STANDINGS, Relative, find_places
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
 from entourage.estimators.inputs import check_something_to_learn, encoder_of, given_sets, training_sets
+from entourage.estimators.plugins import explorer, onnx_export
 from entourage.tasks import Choice, Ranking, SubsetChoice, Task
 from entourage.tasks.evaluate import evaluate_scores, mean_over_sets, metric_of_sets
 
@@ -153,6 +155,22 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
         )
         return sets, weights
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> Any:
+        """Write the fitted model as an ONNX graph, from cells of a table, or features, to scores and probabilities.
+
+        The graph is first compared with the model, on random sets of 1 to 1,000 objects; where they differ by more
+        than 1e-5, nothing is written. Needs the extra ``[onnx]``. See :func:`entourage.serving.onnx.to_onnx`.
+        """
+        return onnx_export().to_onnx(self._fitted(), path)
+
+    def explore(self, X: AnySets, **options: Any) -> Any:
+        """Return a page in which the model scores these sets live, for people to change; a notebook shows it.
+
+        ``.save("explorer.html")`` writes it. Options, and what the page holds: see :func:`entourage.serving.explore`.
+        Needs the extra ``[onnx]``.
+        """
+        return explorer().explore(self._fitted(), X, **options)
+
     def _checked_scores(self, sets: Sets) -> NDArray[Any]:
         self._check_fitted()
         self._check_features(sets)
@@ -175,13 +193,13 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_features(self, sets: Sets) -> None:
         if sets.encoder is not None and self.table_ is not None:
-            TableEncoder.from_json(self.table_).check_same(
-                sets.encoder, "These sets don't fit the model, which learnt from others"
-            )
-        for what, needed, came in [
+            known = encoder_of(self)
+            if known is not sets.encoder:
+                known.check_same(sets.encoder, "These sets don't fit the model, which learnt from others")
+        for what, needed, came in (
             ("features", self.n_features_in_, sets.n_features),
             ("situation features", self.n_situation_features_in_, sets.n_situation_features),
-        ]:
+        ):
             if needed != came:
                 raise ShapeError(f"This model was fitted on {needed} {what}; these sets have {came}.")
 

@@ -20,7 +20,7 @@ from entourage.estimators.plugins import model_class, model_names
 from entourage.tasks import Choice, SubsetChoice, Task
 from entourage.training.file_checks import need, take
 
-__all__ = ["Blend", "Part", "contribution", "mixed_scores", "sets_for", "spread_of"]
+__all__ = ["LEAST", "Blend", "Part", "contribution", "mixed_scores", "sets_for", "spread_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class Blend:
         for part in self.parts:
             share = part.weight / len(part.models)
             for model, scale in zip(part.models, part.scales, strict=True):
-                if "device" in model.get_params(deep=False):
+                if getattr(model, "device", device) != device:
                     model.set_params(device=device)
                 seen = sets_for(model, bare, self.categories)
                 mix += share * contribution(self.task, seen, model.predict_scores(seen), scale)

@@ -52,7 +52,11 @@ def encoder_of(model: Any, name: Any = "The model") -> TableEncoder:
             f"{name} was fitted to arrays, not to a table, so its columns are unknown. Fit it to a table: "
             "fit(table, set_id=..., target=...), or entourage fit TABLE."
         )
-    return TableEncoder.from_json(model.table_)
+    kept = model.__dict__.get("_encoder")
+    if kept is None or kept[0] is not model.table_:  # a fit replaces the description of the table
+        kept = model._encoder = model.table_, TableEncoder.from_json(model.table_)
+    encoder: TableEncoder = kept[1]
+    return encoder
 
 
 def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool = False) -> Given:

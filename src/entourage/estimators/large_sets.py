@@ -26,6 +26,8 @@ def warn_of_large_sets(
     stacklevel: int = 4,
 ) -> None:
     """Warn of how long all pairs of large sets take, by timing a smaller one; with ``steps``, to train."""
+    if len(sets.objects) < LARGE_SET:  # nor is any set
+        return
     largest, entry = int(sets.sizes.max()), entry_of(net)
     if largest < LARGE_SET or entry is None or not entry.all_pairs or getattr(net, "points", None):
         return

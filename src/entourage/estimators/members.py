@@ -12,6 +12,7 @@ from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import given_sets
 from entourage.nets import Scorer
 from entourage.nets.ensemble import Stack
+from entourage.training.device import find_device, placed
 
 __all__ = ["MembersPredictor"]
 
@@ -20,6 +21,7 @@ class MembersPredictor(SetPredictor):
     """An estimator whose net may be an ensemble: its ``scorer_`` is then a `Stack`."""
 
     scorer_: Scorer
+    device: str
 
     @abstractmethod
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
@@ -71,5 +73,5 @@ class MembersPredictor(SetPredictor):
                 f"{one} has no spread over members: fit an ensemble of one net, Ranker(FATE(), members=8)."
             )
         self._check_features(sets)
-        members = [stack.scorer(i) for i in range(stack.members)]
+        members = placed(stack, find_device(self.device)).as_scorers()
         return np.stack([self._scores_of(member, sets) for member in members])

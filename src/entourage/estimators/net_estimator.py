@@ -19,7 +19,6 @@ from entourage.errors import ParameterError, check_choice, check_number
 from entourage.estimators.blend import Blend
 from entourage.estimators.calibration import Calibration
 from entourage.estimators.inputs import encoder_of
-from entourage.estimators.large_sets import warn_of_large_sets
 from entourage.estimators.members import MembersPredictor
 from entourage.estimators.model_file import (
     describe_net_estimator,
@@ -37,6 +36,7 @@ from entourage.estimators.pretrained_net import (
     scores_held_out,
     scores_of_reading,
 )
+from entourage.estimators.scoring import score_sets
 from entourage.estimators.setup import (
     Categories,
     Start,
@@ -48,17 +48,14 @@ from entourage.estimators.setup import (
     one_pass_plan,
     prepare,
     resident_of,
-    scoring_precision,
     view_of,
 )
 from entourage.nets import Net, Scorer
 from entourage.pretrained import Reading
 from entourage.tasks.losses import Loss
-from entourage.training.batches import Resident, predict_packed
-from entourage.training.device import autocast, find_device
+from entourage.training.device import find_device
 from entourage.training.held_out import score_not_chosen_by, with_callback
 from entourage.training.loop import Outcome, train
-from entourage.training.progress import progress_bar
 from entourage.training.view import View
 
 __all__ = ["NetEstimator"]
@@ -462,15 +459,8 @@ class NetEstimator(MembersPredictor):
         return self._scores_of(self.scorer_, sets)
 
     def _scores_of(self, scorer: Scorer, sets: Sets) -> NDArray[Any]:
-        device = find_device(self.device)
-        warn_of_large_sets(self.net_, scorer.to(device), sets, device)
-        if sets.on_disk:
-            data = Resident(self.view_.situations(sets), device, on_batch=self.view_.on_batch)
-        else:
-            data = Resident(self.view_(sets), device)
-        narrow = autocast(device, scoring_precision(self.precision, device))
-        with progress_bar("scoring", len(sets), self.verbose) as show, narrow:
-            return predict_packed(scorer.to(device), data, show).cpu().numpy()
+        how: dict[str, Any] = {"device": self.device, "precision": self.precision, "verbose": self.verbose}
+        return score_sets(self.net_, scorer, self.view_, sets, **how)
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 """Names of what is imported only when it is needed.
 
-A model file can hold any of these models, and an estimator can fit a blend of models ("auto"). Some of that lives in
-rooms that are built upon estimators, so it is known here by name, and only here.
+A model file can hold any of these models, an estimator can fit a blend of models ("auto"), and a model can be written
+as an ONNX graph. Some of that lives in rooms that are built upon estimators, so it is known here by name, and only
+here.
 """
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["automatic", "can_be_in_a_file", "model_class", "model_names"]
+__all__ = ["automatic", "can_be_in_a_file", "explorer", "model_class", "model_names", "onnx_export"]
 
 _MODELS = {
     "Ranker": "entourage.estimators.ranker",
@@ -51,3 +52,13 @@ def can_be_in_a_file(kind: type) -> bool:
 def automatic() -> Any:
     """Return the module that fits a blend: :mod:`entourage.selection.auto`."""
     return import_module("entourage.selection.auto")
+
+
+def onnx_export() -> Any:
+    """Return the package that writes ONNX files: :mod:`entourage.serving.onnx`."""
+    return import_module("entourage.serving.onnx")
+
+
+def explorer() -> Any:
+    """Return the package that makes pages in which a model runs: :mod:`entourage.serving.explorer`."""
+    return import_module("entourage.serving.explorer")

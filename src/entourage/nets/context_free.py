@@ -60,4 +60,4 @@ class _ContextFreeScorer(Scorer):
         self.utility = utility
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        return present(score_in_tiles(self.utility, objects, mask), mask)
+        return present(score_in_tiles(self.utility.forward, objects, mask), mask)

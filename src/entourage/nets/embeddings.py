@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from entourage.data.shapes import Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
+from entourage.nets.layers import runs_of
 
 __all__ = ["build_with_categories", "vector_size"]
 
@@ -72,7 +73,7 @@ class _WithCategories(Scorer):
         self.places = [place for place, _ in categories]
         self.levels = [levels for _, levels in categories]
         taken = set(self.places)
-        self.numbers = [i for i in range(n_features) if i not in taken]
+        self.numbers = runs_of([i for i in range(n_features) if i not in taken])
         self.vectors = nn.ParameterList(
             START * torch.randn(levels, vector_size(levels), generator=generator) for levels in self.levels
         )
@@ -93,7 +94,7 @@ class _WithCategories(Scorer):
         return self.scorer.in_one_piece(n, m)
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        parts = [objects[..., self.numbers]]
+        parts = [objects[..., begin:end] for begin, end in self.numbers]
         for i, (place, levels) in enumerate(zip(self.places, self.levels, strict=True)):
             code = objects[..., place].round().long()
             seen = (code >= 1) & (code <= levels)

@@ -3,6 +3,7 @@
 import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,11 @@ class Stack(Scorer):
         self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
         self.stackable = scorers[0].stackable
 
+    _kept: tuple[list[int], list[Scorer]] | None = None  # see `as_scorers`
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_kept": None}  # in a copy they would still have the weights of this stack
+
     @classmethod
     def of_weights(cls, scorer: Scorer, weights: Mapping[str, Tensor]) -> "Stack":
         """Restore a stack from its state, without building each of its members."""
@@ -55,9 +61,28 @@ class Stack(Scorer):
 
     def one_by_one(self, objects: Tensor, mask: Tensor | None = None) -> Iterator[Tensor]:
         """Score with one member after the other, in the memory of one; see `each`."""
+        scoring = not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+        kept = self.as_scorers() if scoring else None
         for i in range(self.members):
             own = objects[i] if objects.ndim == 4 else objects
-            yield self._on_its_own(i)(own, mask)
+            yield (self._on_its_own(i) if kept is None else kept[i])(own, mask)
+
+    @torch.no_grad()
+    def as_scorers(self) -> list[Scorer]:
+        """Return the members in evaluation, each a module whose weights are its part of the stack's, not a copy.
+
+        They are made once: what changes a weight in place changes theirs. Where weights have moved, to a device or by
+        an assignment, they are made again. For scoring only; their weights have no gradient.
+        """
+        held = [
+            weight for weight in (*self._parameters.values(), *self._buffers.values()) if weight is not None
+        ]
+        places = [weight.data_ptr() for weight in held]
+        kept = self._kept
+        if kept is None or kept[0] != places:
+            kept = places, [self._on_its_own(i).eval() for i in range(self.members)]
+            self._kept = kept  # threads that come together make the same
+        return kept[1]
 
     def _on_its_own(self, i: int) -> Scorer:
         """Return a member whose weights are its part of the stack's, through which gradients come back.
@@ -70,10 +95,8 @@ class Stack(Scorer):
         for key, name in self.names.items():
             path, _, leaf = name.rpartition(".")
             parent = one.get_submodule(path)
-            if parent._parameters.pop(leaf, None) is None:
-                parent._buffers[leaf] = getattr(self, key)[i]
-            else:
-                setattr(parent, leaf, getattr(self, key)[i])
+            where = parent._parameters if leaf in parent._parameters else parent._buffers
+            where[leaf] = getattr(self, key)[i]
         return one
 
     def each(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:

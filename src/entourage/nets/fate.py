@@ -6,7 +6,7 @@ from torch import Tensor
 from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
-from entourage.nets.layers import MLP, object_tiles, present, score_in_tiles
+from entourage.nets.layers import MLP, is_one_tile, object_tiles, present, score_in_tiles
 from entourage.nets.message_passing import SetMessage, refine
 
 __all__ = ["FATE", "FATEScorer"]
@@ -124,24 +124,45 @@ class FATEScorer(Scorer):
         self.embedding, self.joint, self.include_self = embedding, joint, include_self
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        n, m, _ = objects.shape
-        total: Tensor | float = 0.0
+        if is_one_tile(objects):
+            embedded = self._embed(objects, mask)
+            if self.include_self and mask is None:
+                context = embedded.sum(1, keepdim=True) / objects.shape[1]  # (n, 1, k)
+            else:
+                total = embedded.sum(1, keepdim=True)
+                context = self._context(total, _sizes(objects, mask), embedded)
+            return present(self._evaluate(objects, mask, context).squeeze(-1), mask)
+        total = objects.new_zeros(())
         for _, some, there in object_tiles(objects, mask):
-            embedded = self._embed(some, there)  # kept where one tile holds all, else done again below
-            total = total + embedded.sum(1, keepdim=True)  # (n, 1, k)
-        size = torch.full((n, 1, 1), m, device=objects.device) if mask is None else mask.sum(1)[:, None, None]
+            total = total + self._embed(some, there).sum(1, keepdim=True)
+        sizes = _sizes(objects, mask)
 
         def evaluate(some: Tensor, there: Tensor | None) -> Tensor:
-            if self.include_self:
-                context = total / size.clamp(min=1)  # (n, 1, k)
-            else:
-                own = embedded if some is objects else self._embed(some, there)
-                context = torch.where(size > 1, (total - own) / (size - 1).clamp(min=1), 0.0)  # (n, m, k)
-            own_part, context_part = self.joint.first(some, context)
-            return self.joint.after_first(own_part + context_part, there)
+            own = None if self.include_self else self._embed(some, there)
+            return self._evaluate(some, there, self._context(total, sizes, own))
 
         return present(score_in_tiles(evaluate, objects, mask), mask)
 
+    def _context(self, total: Tensor, sizes: Tensor, own: Tensor | None) -> Tensor:
+        """Return the mean embedding of the context, from the sum over the set: (n, 1, k), without ``own`` (n, t, k)."""
+        if self.include_self or own is None:
+            return total / sizes.clamp(min=1)
+        return torch.where(sizes > 1, (total - own) / (sizes - 1).clamp(min=1), 0.0)
+
+    def _evaluate(self, objects: Tensor, mask: Tensor | None, context: Tensor) -> Tensor:
+        """Score objects (n, t, d) in their context (n, 1 or t, k): (n, t, 1)."""
+        joint = self.joint
+        own_part, context_part = joint.first(objects, context)
+        return joint.after_first(own_part + context_part, mask)
+
     def _embed(self, objects: Objects, mask: Mask | None) -> Hidden:
-        embedded: Tensor = self.embedding(objects, mask)
+        embedded = self.embedding.forward(objects, mask)
         return embedded if mask is None else embedded * mask.unsqueeze(-1)
+
+
+def _sizes(objects: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the number of objects of each set, (n, 1, 1)."""
+    if mask is None:
+        n, m, _ = objects.shape
+        return torch.full((n, 1, 1), m, device=objects.device)
+    return mask.sum(1)[:, None, None]

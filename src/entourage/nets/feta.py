@@ -141,7 +141,7 @@ class FETAScorer(Scorer):
         return self.pairs is None or fits_at_once(self.pairs, n, m)
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        scores = score_in_tiles(self.alone, objects, mask)
+        scores = score_in_tiles(self.alone.forward, objects, mask)
         if self.pairs is not None:
             scores = scores + mean_over_others(self.pairs, objects, mask, squash=self.squash)
         for subcontexts in self.higher:

@@ -1,7 +1,8 @@
 """Layers of the nets: dense layers whose first one can be split, and normalisation that ignores padding."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +16,14 @@ __all__ = [
     "NORMS",
     "Dropout",
     "MaskedBatchNorm",
+    "gelu",
+    "is_one_tile",
+    "layer_norm",
+    "linear",
     "linear_map",
     "object_tiles",
     "present",
+    "runs_of",
     "score_in_tiles",
 ]
 
@@ -25,6 +31,23 @@ TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's c
     "cpu": 2**14,
     "cuda": 2**18,
 }
+
+
+def linear(layer: nn.Module, inputs: Tensor) -> Tensor:
+    """Apply an `nn.Linear` to ``(..., n_in)`` without the cost of calling a module, most of it for few objects.
+
+    Its weights are looked up at each call, so they are those that the module has then.
+    """
+    own = layer._parameters
+    return F.linear(inputs, own["weight"], own["bias"])  # type: ignore[arg-type]
+
+
+def layer_norm(layer: nn.Module, inputs: Tensor) -> Tensor:
+    """Apply an `nn.LayerNorm`, or an `nn.Identity`, without the cost of calling a module; see `linear`."""
+    if not isinstance(layer, nn.LayerNorm):
+        return inputs
+    own = layer._parameters
+    return torch.layer_norm(inputs, layer.normalized_shape, own["weight"], own["bias"], layer.eps)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -73,7 +96,17 @@ class MaskedBatchNorm(nn.Module):
         return centred * (self.weight * torch.rsqrt(variance + self.eps)) + self.bias
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": F.gelu}
+def gelu(inputs: Tensor) -> Tensor:
+    """Return GELU of ``(..., m, h)``; for scoring on a CPU, where oneDNN's kernel takes longer to start than to run.
+
+    PyTorch takes that kernel for contiguous tensors only, so this asks for the transposed one, by its own kernel.
+    """
+    if torch.is_grad_enabled() or inputs.is_cuda or torch.compiler.is_compiling():
+        return F.gelu(inputs)
+    return F.gelu(inputs.mT).mT
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": gelu}
 _IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "selu": torch.selu_}
 NORMS: dict[str, Callable[[int], nn.Module] | None] = {
     "none": None,
@@ -126,31 +159,45 @@ class MLP(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map ``inputs (..., n_inputs)`` to ``(..., n_outputs)``."""
-        return self.after_first(self.linears[0](inputs), mask)
+        own = self._first()
+        return self.after_first(F.linear(inputs, own["weight"], own["bias"]), mask)
 
-    def first(self, *parts: Tensor) -> list[Tensor]:
-        """Return the summands of the first linear map, one for each part; the bias is in the first."""
-        weight: Tensor = self.linears[0].weight  # type: ignore[assignment]
-        if torch.is_autocast_enabled(weight.device.type) and weight.dtype == torch.float32:
-            dtype = torch.get_autocast_dtype(weight.device.type)
-            weight, narrow = weight.to(dtype), parts[0].to(dtype)  # once, not for every part
-            parts = tuple(narrow if part is parts[0] else part.to(dtype) for part in parts)
-        weights = weight.split(self.parts, dim=1)  # type: ignore[no-untyped-call]
-        biases = [self.linears[0].bias] + [None] * (len(parts) - 1)
-        return [F.linear(p, w, b) for p, w, b in zip(parts, weights, biases, strict=True)]  # type: ignore[arg-type]
+    def _first(self) -> dict[str, Any]:
+        """Return weight and bias of the first linear map."""
+        return self._modules["linears"]._modules["0"]._parameters  # type: ignore[union-attr]
+
+    def first(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both summands of the first linear map of two parts; the bias is in the first."""
+        own = self._first()
+        weight: Tensor = own["weight"]
+        kind = "cuda" if weight.is_cuda else "cpu"  # .device.type is slow
+        if torch.is_autocast_enabled(kind) and weight.dtype == torch.float32:
+            dtype = torch.get_autocast_dtype(kind)
+            weight, narrow = weight.to(dtype), left.to(dtype)  # once, not for every part
+            left, right = narrow, narrow if right is left else right.to(dtype)
+        if torch.compiler.is_exporting():  # slices of a constant are constants of a graph
+            at = self.parts[0]
+            of_left, of_right = weight[:, :at], weight[:, at:]
+        else:
+            of_left, of_right = weight.split_with_sizes(self.parts, 1)
+        return F.linear(left, of_left, own["bias"]), F.linear(right, of_right)
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
         activate = ACTIVATIONS[self.activation]
         if not torch.is_grad_enabled():
             activate = _IN_PLACE.get(self.activation, activate)
-        for i, linear in enumerate(self.linears):
-            if i == 0:
-                continue
-            if self.norms is not None:
-                norm = self.norms[i - 1]
-                hidden = norm(hidden, mask) if isinstance(norm, MaskedBatchNorm) else norm(hidden)
-            hidden = linear(activate(hidden))
+        modules: dict[str, Any] = (
+            self._modules
+        )  # straight from here: attributes of modules are slow to look up
+        layers = [*modules["linears"]._modules.values()]
+        norms = modules["norms"]._modules.values() if "norms" in modules else [None] * len(layers)
+        for norm, layer in zip(norms, layers[1:], strict=False):
+            if norm is not None:
+                is_batch = isinstance(norm, MaskedBatchNorm)
+                hidden = norm(hidden, mask) if is_batch else layer_norm(norm, hidden)
+            own = layer._parameters
+            hidden = F.linear(activate(hidden), own["weight"], own["bias"])
         return hidden
 
 
@@ -186,10 +233,27 @@ class Dropout(nn.Module):
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 
-def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed."""
+def is_one_tile(objects: Tensor) -> bool:
+    """Whether all objects ``(n, m, d)`` are scored at once; see `object_tiles`.
+
+    So they are while a net is exported: the number of tiles would fix the size of sets in the graph.
+    """
+    if torch.is_grad_enabled() or torch.compiler.is_exporting():
+        return True
     n, m, _ = objects.shape
-    most = TILE_OBJECTS.get(objects.device.type, TILE_OBJECTS["cpu"])
+    return m == 1 or n * m <= TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
+
+
+def object_tiles(objects: Tensor, mask: Tensor | None) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+    """Cut the object axis so that scoring needs bounded memory; one piece where gradients are needed.
+
+    One piece as well while a net is exported: the number of tiles would fix the size of sets in the graph.
+    """
+    if torch.compiler.is_exporting():
+        yield slice(None), objects, mask
+        return
+    n, m, _ = objects.shape
+    most = TILE_OBJECTS["cuda" if objects.is_cuda else "cpu"]
     step = m if torch.is_grad_enabled() else max(1, most // n)
     for start in range(0, m, step):
         tile = slice(start, start + step)
@@ -204,13 +268,24 @@ def score_in_tiles(
     Tiles are written into one array: many small results that outlive large temporaries would leave the heap
     in pieces, and memory would grow with the set after all.
     """
-    tiles = list(object_tiles(objects, mask))
-    if len(tiles) == 1:
+    if is_one_tile(objects):
         return utility(objects, mask).squeeze(-1)
     scores = objects.new_empty(objects.shape[:2])
-    for tile, some, there in tiles:
+    for tile, some, there in object_tiles(objects, mask):
         scores[:, tile] = utility(some, there).squeeze(-1)
     return scores
+
+
+def runs_of(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return where stretches of consecutive places begin and end: slices are quicker than an index.
+
+    Examples
+    --------
+    >>> runs_of([0, 1, 2, 5])
+    [(0, 3), (5, 6)]
+    """
+    starts = [i for i, place in enumerate(places) if i == 0 or places[i - 1] != place - 1]
+    return [(places[a], places[b - 1] + 1) for a, b in itertools.pairwise([*starts, len(places)])]
 
 
 def present(scores: Tensor, mask: Tensor | None) -> Tensor:

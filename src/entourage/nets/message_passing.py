@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.nets.base import Scorer
-from entourage.nets.layers import MLP, Dropout, linear_map
+from entourage.nets.layers import MLP, Dropout, gelu, layer_norm, linear, linear_map
 
 __all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
 
@@ -51,9 +50,8 @@ class SetMessage(nn.Module):
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""
-        context = self.pooled(self._pool(self.embedding(states), mask))  # (n, 1, h)
-        message: Tensor = self.out(F.gelu(self.own(states) + context))
-        return message
+        context = linear(self.pooled, self._pool(self.embedding(states), mask))  # (n, 1, h)
+        return linear(self.out, gelu(linear(self.own, states) + context))
 
     def _pool(self, embedded: Tensor, mask: Tensor | None) -> Tensor:
         if mask is None:
@@ -107,16 +105,18 @@ class PairMessage(nn.Module):
 
         ``mask (n, o)`` is False where there is none.
         """
-        left, right = self.left(states), self.right(states if others is None else others)
+        left, right = linear(self.left, states), linear(self.right, states if others is None else others)
         among_themselves = others is None
         n, m, h = left.shape
         pairs = n * right.shape[1] * h  # hidden numbers of a row
         gradients = torch.is_grad_enabled()
-        if gradients and self.fits_at_once(n, m, right.shape[1]):
-            whole: Tensor = self.out(self._tile(left, right, mask, 0, among_themselves))
-            return whole
-        tile = TILE_NUMBERS.get(left.device.type, TILE_NUMBERS["cpu"])
+        exporting = torch.compiler.is_exporting()  # a number of tiles would fix the size of sets in the graph
+        if exporting or (gradients and self.fits_at_once(n, m, right.shape[1])):
+            return linear(self.out, self._tile(left, right, mask, 0, among_themselves))
+        tile = TILE_NUMBERS["cuda" if left.is_cuda else "cpu"]
         rows = max(1, (GRADIENT_NUMBERS // 8 if gradients else tile) // pairs)
+        if not gradients and m <= rows:
+            return linear(self.out, self._tile(left, right, mask, 0, among_themselves))
         tiles = []
         for i in range(0, m, rows):
             arguments = (left[:, i : i + rows], right, mask, i, among_themselves)
@@ -126,8 +126,7 @@ class PairMessage(nn.Module):
                 )
             else:
                 tiles.append(self._tile(*arguments))
-        message: Tensor = self.out(torch.cat(tiles, dim=1))
-        return message
+        return linear(self.out, torch.cat(tiles, dim=1))
 
     def fits_at_once(self, n: int, m: int, o: int) -> bool:
         """Whether the pairs of m and o objects in n sets are kept for the way back, rather than computed again."""
@@ -137,13 +136,13 @@ class PairMessage(nn.Module):
         self, left: Tensor, right: Tensor, mask: Tensor | None, i: int, among_themselves: bool
     ) -> Tensor:
         """Pool the pairs of rows from ``i`` on: ``(n, r, h)``."""
-        pair = F.gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
+        pair = gelu(left[:, :, None] + right[:, None])  # (n, r, o, h)
         for layer in self.more:
-            pair = F.gelu(layer(pair))
+            pair = gelu(linear(layer, pair))
         n, r, o, h = pair.shape
         if self.logits is None or self.sharpness is None:
             return self._mean(pair, mask, i, among_themselves)
-        logits = self.logits(pair) * (self.sharpening * self.sharpness).exp()  # (n, r, o, k)
+        logits = linear(self.logits, pair) * (self.sharpening * self.sharpness).exp()  # (n, r, o, k)
         if mask is not None:
             there = mask[:, None, :, None]
             logits = torch.where(there, logits, torch.finfo(logits.dtype).min / 4)
@@ -177,7 +176,7 @@ class InducedMessage(nn.Module):
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Return a message ``(n, m, h)`` for each object."""
-        points = self.points.expand(len(states), -1, -1)  # (n, p, h)
+        points = self.points.expand(states.shape[0], -1, -1)  # (n, p, h)
         seen = self.norm(points + self.gather(points, mask, others=states))
         message: Tensor = self.spread(states, others=seen)
         return message
@@ -201,9 +200,10 @@ class Round(nn.Module):
 
     def forward(self, states: Hidden, mask: Mask | None = None) -> Hidden:
         """Change the states ``(n, m, h)``."""
-        states = states + self.drop_message(self.message(self.before(states), mask))
-        changed: Tensor = states + self.drop_alone(self.alone(self.between(states)))
-        return changed
+        message = self.message(layer_norm(self.before, states), mask)
+        states = states + (self.drop_message(message) if self.training else message)
+        change = self.alone.forward(layer_norm(self.between, states))
+        return states + (self.drop_alone(change) if self.training else change)
 
 
 class Periodic(nn.Module):
@@ -242,10 +242,11 @@ class RefinedScorer(Scorer):
         return all(pair.fits_at_once(n, m, m) for pair in pairs) and self.last.in_one_piece(n, m)
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
-        states = self.features(objects)
+        features: nn.Module = self.features
+        states = linear(features, objects) if isinstance(features, nn.Linear) else features(objects)
         for one in self.rounds:
             states = one(states, mask)
-        scores: Tensor = self.last(self.norm(states), mask)
+        scores: Tensor = self.last(layer_norm(self.norm, states), mask)
         return scores
 
 

@@ -1,6 +1,5 @@
 """Own demand that never rises with a price: a net whose utilities are monotone in chosen columns, for certain."""
 
-import itertools
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +10,7 @@ from entourage.data.shapes import Mask, Objects, Scores
 from entourage.errors import ParameterError, check_number
 from entourage.nets.base import Net, Scorer
 from entourage.nets.context_ablated import ContextAblated
-from entourage.nets.layers import MLP, linear_map, present
+from entourage.nets.layers import MLP, linear_map, present, runs_of
 from entourage.nets.registry import entry_of
 
 __all__ = ["Monotone"]
@@ -128,7 +127,7 @@ class _MonotoneScorer(Scorer):
         super().__init__()
         self.scorer = scorer
         self.stackable = scorer.stackable
-        self.own, self.standings, self.rest = own, standings, _runs(rest)
+        self.own, self.standings, self.rest = own, standings, runs_of(rest)
         self.signals = SIGNALS if context and not linear else 0
         n_rest, n_monotone = max(1, len(rest)), len(own) + len(standings)
         if linear:
@@ -200,12 +199,6 @@ def _sum_of_others(values: Tensor) -> Tensor:
 
 def _signed(objects: Tensor, columns: list[tuple[int, int]]) -> Tensor:
     return torch.stack([sign * objects[..., place] for place, sign in columns], dim=-1)
-
-
-def _runs(places: list[int]) -> list[tuple[int, int]]:
-    """Return where stretches of consecutive places begin and end."""
-    starts = [i for i, place in enumerate(places) if i == 0 or places[i - 1] != place - 1]
-    return [(places[a], places[b - 1] + 1) for a, b in itertools.pairwise([*starts, len(places)])]
 
 
 def _is_linear(net: Net) -> bool:

@@ -45,7 +45,9 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
         return means
     others = max(m - 1, 1) if mask is None else (mask.sum(1, keepdim=True) - 1).clamp(min=1)
     hidden = left.shape[-1]
-    if torch.is_grad_enabled():
+    if torch.compiler.is_exporting():  # a number of tiles would fix the size of sets in the graph
+        whole, limit = True, 0
+    elif torch.is_grad_enabled():
         whole = fits_at_once(utility, n, m)
         limit = GRADIENT_NUMBERS // 8
     else:
@@ -126,7 +128,7 @@ def _sum_of_tile(
     counts = (rows[:, None] != columns)[None]  # (1, r, c): no object is its own partner
     if row_mask is not None and column_mask is not None:
         counts = counts & row_mask[:, :, None] & column_mask[:, None, :]  # (n, r, c)
-    counts = counts.expand(len(left), -1, -1)
+    counts = counts.expand(left.shape[0], -1, -1)
     values = utility.after_first(left[:, :, None] + right[:, None], counts).squeeze(-1)  # (n, r, c)
     if squash:
         values = torch.sigmoid(values)

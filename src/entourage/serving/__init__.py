@@ -1,4 +1,7 @@
-"""Fitted models where they are used: over HTTP (``entourage serve``)."""
+"""Fitted models where they are used: over HTTP (``entourage serve``), as ONNX graphs, in a page.
+
+Nothing is imported before it is asked for, so that each part needs its own packages only.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,15 +10,22 @@ from entourage.errors import UserError
 
 if TYPE_CHECKING:
     from entourage.serving.app import create_app
+    from entourage.serving.explorer import explore
     from entourage.serving.limits import Limits
+    from entourage.serving.onnx import to_onnx
 
-__all__ = ["Limits", "create_app"]
+__all__ = ["Limits", "create_app", "explore", "to_onnx"]
 
-_HOMES = {"create_app": "entourage.serving.app", "Limits": "entourage.serving.limits"}
+_HOMES = {
+    "Limits": "entourage.serving.limits",
+    "create_app": "entourage.serving.app",
+    "explore": "entourage.serving.explorer",
+    "to_onnx": "entourage.serving.onnx",
+}
 _NEEDED = ("fastapi", "starlette", "uvicorn", "prometheus_client")
 
 
-def __getattr__(name: str) -> Any:  # the packages of the server are imported when it is asked for
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'entourage.serving' has no attribute {name!r}")
     try:

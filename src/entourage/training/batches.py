@@ -1,7 +1,8 @@
 """Sets on the device: packed tensors, batches gathered from them, and scoring in bounded memory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,13 @@ class Batch:
     mask: Tensor | None  # (n, m), None where there is no padding
     targets: Tensor | None  # (n, m)
     weights: Tensor | None  # (n,)
-    present: Tensor = field(init=False)  # (n, m), the mask even where there is no padding
 
-    def __post_init__(self) -> None:
-        if self.mask is None:
-            self.present = self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
-        else:
-            self.present = self.mask
+    @cached_property
+    def present(self) -> Tensor:
+        """The mask (n, m), even where there is no padding."""
+        if self.mask is not None:
+            return self.mask
+        return self.objects.new_ones(self.objects.shape[:-1], dtype=torch.bool).flatten(0, -2)
 
 
 class Resident:
@@ -62,8 +63,10 @@ class Resident:
     ) -> None:
         self.device = device
         self.on_batch = on_batch
-        self.sizes = sets.sizes if only is None else sets.sizes[only]
+        self.count = len(sets) if only is None else len(only)
         self.uniform_size = None if sets.on_disk else sets.uniform_size
+        if self.uniform_size is None:
+            self.sizes = sets.sizes if only is None else sets.sizes[only]
         home = torch.device("cpu") if sets.on_disk else self._home(sets, device)
         raw = on_batch is not None  # standardised batch by batch, in the precision of the file
         self.objects = torch.from_numpy(sets.objects) if raw else _tensor(sets.objects, home)
@@ -82,7 +85,12 @@ class Resident:
             self.lengths = torch.from_numpy(self.sizes).to(home)
 
     def __len__(self) -> int:
-        return len(self.sizes)
+        return self.count
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many objects each set holds."""
+        return np.full(self.count, self.uniform_size, dtype=np.int64)  # others are kept where they are made
 
     @property
     def gathers_by_index(self) -> bool:
@@ -174,7 +182,7 @@ class SubsetResident(Resident):
             self.objects = self.objects.flatten(0, 1)
             self.targets = None if self.targets is None else self.targets.flatten()
             self.starts = torch.from_numpy(sets.offsets[:-1].copy()).to(self.home)
-            self.uniform_size = None
+            self.sizes, self.uniform_size = sets.sizes, None
         largest = int(self.sizes.max())
         self.subset_sizes = min(subset_sizes[0], largest), min(subset_sizes[1], largest)
         self.per_set = per_set
@@ -230,16 +238,18 @@ def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> 
 @torch.no_grad()
 def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
     """Score all objects, packed in the order they came, in bounded memory."""
-    scorer.eval()
+    if scorer.training:
+        scorer.eval()
     most = SCORE_OBJECTS.get(data.device.type, SCORE_OBJECTS["cpu"])
     if data.uniform_size is not None:
         step = max(1, most // data.uniform_size)
         parts = []
         for start in range(0, len(data), step):
-            parts.append(scorer(data.batch(slice(start, start + step)).objects).float())
+            some = slice(start, min(start + step, len(data)))
+            parts.append(scorer(data.batch(some).objects).float())
             if on_batch is not None:
                 on_batch(len(parts[-1]))
-        return torch.cat(parts).view(-1)
+        return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(-1)
     result = torch.empty(int(data.sizes.sum()), device=data.device)
     starts = data.starts.to(data.device)
     for chosen in plan_batches(data.sizes, most, max_objects=most):
@@ -255,7 +265,9 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
 
 
 def _rows(values: Tensor, chosen: Tensor | slice) -> Tensor:
-    return values[chosen] if isinstance(chosen, slice) else values.index_select(0, chosen)
+    if not isinstance(chosen, slice):
+        return values.index_select(0, chosen)
+    return values if chosen == slice(0, len(values)) else values[chosen]
 
 
 def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:

@@ -68,12 +68,15 @@ def training_bar(steps: int, visible: bool) -> Iterator[Callable[[int, str], Non
         yield lambda done, summary: progress.update(bar, completed=done, summary=summary)
 
 
-@contextlib.contextmanager
-def progress_bar(what: str, total: int, visible: bool) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(
+    what: str, total: int, visible: bool
+) -> contextlib.AbstractContextManager[Callable[[int], None] | None]:
     """Show a bar on the error stream, gone when it is done; it is moved by how much more was done."""
-    if not visible:
-        yield None
-        return
+    return _transient_bar(what, total) if visible else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _transient_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(what, total=total)
         yield lambda more: progress.advance(bar, more)

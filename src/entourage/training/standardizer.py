@@ -77,7 +77,9 @@ class Standardizer:
     def __call__(self, values: NDArray[Any], part: int) -> NDArray[np.float32]:
         """Return standardised float32 features, of objects (part 0) or of situations (part 1)."""
         with np.errstate(over="ignore"):  # beyond float32: infinite, and refused once it is scored
-            return ((values - self.means[part]) / self.scales[part]).astype(np.float32)
+            scaled = values - self.means[part]  # in double precision
+            scaled /= self.scales[part]
+            return scaled.astype(np.float32)
 
 
 def _moments(

@@ -194,9 +194,7 @@ class View:
 
     def __call__(self, sets: Sets) -> Sets:
         """Return the same sets as a net sees them, in float32."""
-        return self.situations(sets).with_features(
-            self.standardise(self._wider(sets, sets.objects), 0), self._situation(sets)
-        )
+        return sets.with_features(self.standardise(self._wider(sets, sets.objects), 0), self._situation(sets))
 
     def situations(self, sets: Sets) -> Sets:
         """Return the same sets with the situations that a net sees, their objects as they are."""
@@ -251,12 +249,14 @@ class View:
     def _wider(self, sets: Sets, values: NDArray[Any]) -> NDArray[Any]:
         """Return all numbers of objects, not yet standardised; ``sets`` says which belong together."""
         mapped = self._mapped(values, 0)
+        if self.relative is None and self.piecewise is None:
+            return mapped
         parts = [mapped]
         if self.relative is not None:
             parts.append(self.relative.of_values(mapped, sets))
         if self.piecewise is not None:
             parts.append(self.piecewise.of(mapped))
-        return mapped if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1)
 
     def _pieces(self, sets: Sets) -> Callable[[], Iterator[NDArray[Any]]]:
         """Return what iterates over all numbers of all objects, some rows at a time."""

@@ -1,0 +1,40 @@
+"""Sets scored by a fitted net: on a device, in bounded memory, with a progress bar where asked for."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from entourage.data.sets import Sets
+from entourage.estimators.large_sets import warn_of_large_sets
+from entourage.estimators.setup import scoring_precision
+from entourage.nets import Net, Scorer
+from entourage.training.batches import Resident, predict_packed
+from entourage.training.device import autocast, find_device, placed
+from entourage.training.progress import progress_bar
+from entourage.training.view import View
+
+__all__ = ["score_sets"]
+
+
+def score_sets(
+    net: Net, scorer: Scorer, view: View, sets: Sets, *, device: str, precision: str, verbose: bool
+) -> NDArray[Any]:
+    """Score all objects of sets, packed.
+
+    Parameters
+    ----------
+    net, scorer : the description of a net, and its module
+    view : what the net sees of sets
+    sets : to score, checked
+    device, precision, verbose : see :class:`entourage.Ranker`
+    """
+    found = find_device(device)
+    scorer = placed(scorer, found)
+    warn_of_large_sets(net, scorer, sets, found, stacklevel=5)
+    if sets.on_disk:
+        data = Resident(view.situations(sets), found, on_batch=view.on_batch)
+    else:
+        data = Resident(view(sets), found)
+    narrow = autocast(found, scoring_precision(precision, found))
+    with progress_bar("scoring", len(sets), verbose) as show, narrow:
+        return predict_packed(scorer, data, show).cpu().numpy()
