@@ -94,7 +94,7 @@ def run_server(
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
-    gc.freeze()  # what was imported and loaded stays: looking through it for garbage stopped all answers for 0.4 to 0.8 s
+    gc.freeze()  # what is loaded stays: to look through it for garbage stopped all answers for 0.4 to 0.8 s
     config = uvicorn.Config(
         app,
         access_log=False,
