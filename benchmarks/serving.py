@@ -91,41 +91,58 @@ def megabytes(pid: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
 
 
-async def client(port: int, body: bytes, until: float, most: int, seconds: list[float]) -> None:
-    """Ask again and again on one connection; keep the seconds of each answer."""
-    head = "POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-    request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while time.perf_counter() < until and len(seconds) < most:
-        begin = time.perf_counter()
-        writer.write(request)
-        answer = await reader.readuntil(b"\r\n\r\n")
+class Client:
+    """A connection that asks again and again; the seconds of each answer are kept."""
+
+    def __init__(self, port: int, body: bytes, seconds: list[float]) -> None:
+        head = "POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+        self.request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+        self.port, self.seconds = port, seconds
+
+    async def open(self) -> None:
+        """Connect; the first answer is not measured."""
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        await self.once()
+
+    async def once(self) -> None:
+        """Ask, and wait for the answer."""
+        self.writer.write(self.request)
+        answer = await self.reader.readuntil(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())
-        length = int(re.search(rb"content-length: (\d+)", answer)[1])
-        await reader.readexactly(length)
-        seconds.append(time.perf_counter() - begin)
-    writer.close()
+        await self.reader.readexactly(int(re.search(rb"content-length: (\d+)", answer)[1]))
+
+    async def run(self, until: float, most: int = 10**9) -> None:
+        """Ask until a time, or until all clients together have so many answers."""
+        while time.perf_counter() < until and len(self.seconds) < most:
+            begin = time.perf_counter()
+            await self.once()
+            self.seconds.append(time.perf_counter() - begin)
+        self.writer.close()
 
 
-async def ask(port: int, body: bytes, clients: int, lasting: float, most: int = 10**9) -> list[float]:
-    """Return the seconds of all answers to some clients at once."""
+async def ask(
+    port: int, body: bytes, clients: int, lasting: float, most: int = 10**9, pid: int | None = None
+) -> dict[str, Any]:
+    """Let some clients ask at once; return the seconds of all answers, those of all together and CPU of the server."""
     seconds: list[float] = []
-    until = time.perf_counter() + lasting
-    await asyncio.gather(*(client(port, body, until, most, seconds) for _ in range(clients)))
-    return seconds
+    asking = [Client(port, body, seconds) for _ in range(clients)]
+    await asyncio.gather(*(one.open() for one in asking))
+    cpu, begin = 0.0 if pid is None else cpu_seconds(pid), time.perf_counter()
+    await asyncio.gather(*(one.run(begin + lasting, most) for one in asking))
+    took = time.perf_counter() - begin
+    return {"seconds": seconds, "took": took, "cpu": 0.0 if pid is None else cpu_seconds(pid) - cpu}
 
 
 def measure(pid: int, port: int, body: bytes, clients: int, lasting: float) -> dict[str, float]:
-    cpu, begin = cpu_seconds(pid), time.perf_counter()
-    seconds = asyncio.run(ask(port, body, clients, lasting))
-    took = time.perf_counter() - begin
+    found = asyncio.run(ask(port, body, clients, lasting, pid=pid))
+    requests = len(found["seconds"])
     return {
-        "requests": len(seconds),
-        "requests_a_second": len(seconds) / took,
-        "p50_ms": 1000 * float(np.quantile(seconds, 0.5)),
-        "p99_ms": 1000 * float(np.quantile(seconds, 0.99)),
-        "cpu_ms_a_request": 1000 * (cpu_seconds(pid) - cpu) / len(seconds),
+        "requests": requests,
+        "requests_a_second": requests / found["took"],
+        "p50_ms": 1000 * float(np.quantile(found["seconds"], 0.5)),
+        "p99_ms": 1000 * float(np.quantile(found["seconds"], 0.99)),
+        "cpu_ms_a_request": 1000 * found["cpu"] / requests,
     }
 
 
@@ -155,8 +172,17 @@ def load(model: Path, lasting: float, repeats: int) -> None:
                     {"what": "load", "kind": kind, "clients": clients, "objects": 20, "repeats": repeats}
                     | row
                 )
+            speeds = [[one["requests_a_second"] for one in found[kind]] for kind in ("shared", "plain")]
+            ratios = sorted(a / b for a, b in zip(*speeds, strict=True))
             ratio = rows["shared"]["requests_a_second"] / rows["plain"]["requests_a_second"]
-            print(f"  {clients} clients: shared / plain requests a second {ratio:.2f}", flush=True)
+            keep(
+                {
+                    "what": "ratio",
+                    "clients": clients,
+                    "requests_a_second": ratio,
+                    "of_turns": [round(one, 2) for one in ratios],
+                }
+            )
 
 
 def soak(model: Path, requests: int) -> None:
@@ -182,22 +208,24 @@ def soak(model: Path, requests: int) -> None:
 
 def large(model: Path, lasting: float) -> None:
     """Ask for small sets, alone and beside a client with sets of 1,000 objects."""
-    small, big = body_of(20), body_of(1000)
-    with server(model, "--quiet") as (pid, port):
-        measure(pid, port, small, 8, 0.5)
-        alone = asyncio.run(ask(port, small, 8, lasting))
+    small, others = body_of(20), list[float]()
 
-        async def both() -> list[float]:
-            until, others = time.perf_counter() + lasting, list[float]()
-            beside = asyncio.create_task(client(port, big, until, 10**9, others))
-            found = await ask(port, small, 8, lasting)
-            await beside
-            print(f"  sets of 1,000: {len(others)}, p50 {1000 * np.median(others):.1f} ms")
-            return found
+    async def beside(port: int) -> dict[str, Any]:
+        other = Client(port, body_of(1000), others)
+        await other.open()
+        running = asyncio.create_task(other.run(time.perf_counter() + lasting + 1))
+        found = await ask(port, small, 8, lasting)
+        await running
+        return found
 
-        beside = asyncio.run(both())
-    for kind, seconds in (("alone", alone), ("beside sets of 1,000", beside)):
-        p50, p99 = np.quantile(seconds, [0.5, 0.99])
+    with server(model, "--quiet") as (_, port):
+        found = {
+            "alone": asyncio.run(ask(port, small, 8, lasting)),
+            "beside sets of 1,000": asyncio.run(beside(port)),
+        }
+    print(f"  sets of 1,000: {len(others)}, p50 {1000 * np.median(others):.1f} ms")
+    for kind, one in found.items():
+        p50, p99 = np.quantile(one["seconds"], [0.5, 0.99])
         keep({"what": "large", "kind": kind, "clients": 8, "p50_ms": 1000 * p50, "p99_ms": 1000 * p99})
 
 

@@ -1,13 +1,14 @@
 """Every kind of model that a file can hold is served with the predictions that Python makes."""
 
+import jaxtyping
 import numpy as np
 import pytest
-from serving_cases import ask, hotels, packed, sets_in_json
+from serving_cases import ask, hotel_chooser, hotels, packed, sets_in_json
 
 from entourage import FATE, FETA, DiscreteChooser, Ranker, SubsetChooser, load
 from entourage.baselines import BestColumnLogit, BoostedSubset, LinearRanker
 from entourage.choice import LatentClassLogit, MixedLogit, MultinomialLogit, RandomRegret
-from entourage.serving import create_app
+from entourage.serving import create_app, to_onnx
 
 NET = {"steps": 5, "random_state": 0}
 MODELS = {
@@ -59,3 +60,45 @@ def test_a_model_file_is_served_with_the_predictions_of_python(name, tmp_path, s
             assert sum(one["probabilities"]) + one["probability_of_nothing"] == pytest.approx(1)
     elif kind == "choice":
         assert all(sum(one["probabilities"]) == pytest.approx(1) for one in found)
+
+
+def cells_of(rows, columns):
+    """Rows as a graph takes them: numbers, the places of levels (-1 for a text that is none), NaN where missing."""
+
+    def cell(value, column):
+        if value is None:
+            return np.nan
+        if "levels" not in column:
+            return float(value)
+        return column["levels"].index(value) if value in column["levels"] else -1.0
+
+    return np.array([[cell(row[one["name"]], one) for one in columns] for row in rows])
+
+
+@pytest.mark.heavy
+def test_server_onnx_and_python_agree_on_tables_with_text_and_missing_values(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    jaxtyping.config.update("jaxtyping_disable", True)  # while torch traces, sizes are symbols
+    model, new = hotel_chooser(), hotels(25, seed=1)
+    new = new.set_column(
+        new.column_names.index("brand"),
+        "brand",
+        [["new" if i % 9 == 0 else b for i, b in enumerate(new["brand"].to_pylist())]],
+    )
+    to_onnx(model, tmp_path / "m.onnx")
+    app = create_app(model)
+    about = ask(app, "/v1/model", method="GET").json()
+    sets = sets_in_json(new)
+    served = ask(app, "/v1/predict", {"sets": sets}).json()["sets"]
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    python = np.split(model.predict_scores(new), np.cumsum([len(one["objects"]) for one in sets])[:-1])
+    for given, answer, expected in zip(sets, served, python, strict=True):
+        feeds = {
+            "objects": cells_of(given["objects"], about["columns"])[None],
+            "mask": np.ones((1, len(given["objects"])), dtype=bool),
+            "situation": cells_of([given["situation"]], about["situation"]),
+        }
+        scores, probabilities = session.run(["scores", "probabilities"], feeds)
+        np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
+        np.testing.assert_allclose(scores[0], expected, atol=1e-5)
+        np.testing.assert_allclose(answer["probabilities"], probabilities[0], atol=1e-5)
