@@ -4,8 +4,10 @@ The sets of the question are fixed; the interval is about the model. Three sourc
 them:
 
 - ``refits``: models fitted to resampled people (`refit_people`): the only interval that covers all of the sampling
-  error, of any model. :math:`v \pm t_{b-1} s`, with the standard deviation s over b refits. Fitting biases (early
-  stopping shrinks effects) are not covered.
+  error, of any model. From :math:`\min(v, \bar v) - t_{b-1} s` to :math:`\max(v, \bar v) + t_{b-1} s`, with the mean
+  and the standard deviation over b refits. A net fitted twice to few data is not the same net, so its own value v and
+  the mean of its refits differ, and either may be the better guess; of a logit they hardly differ. What all fits share
+  is not covered: early stopping shrinks effects where data are few.
 - ``draws``: of the models of :mod:`entourage.choice`, coefficients are drawn from their asymptotic normal distribution
   (Krinsky and Robb 1986); the interval is between quantiles. Covers as the standard errors do: see
   ``python -m benchmarks.calibration.decisions`` (``make long-tests``).
@@ -166,7 +168,8 @@ def intervals_of(
             low, high = np.minimum(low, own), np.maximum(high, own)
         else:
             half = float(stdtrit(len(again) - 1, 1 - level / 2)) * again.std(0, ddof=1)
-            low, high = own - half, own + half
+            centre = again.mean(0) if kind == "refits" else own
+            low, high = np.minimum(own, centre) - half, np.maximum(own, centre) + half
         if bounds and name in bounds:
             low, high = np.clip(low, *bounds[name]), np.clip(high, *bounds[name])
         found[name] = Estimate(_plain(own), _plain(low), _plain(high), kind)
