@@ -31,7 +31,12 @@ except ImportError as error:
 RESULTS = Path(__file__).parent / "results"
 OBJECTS, FEATURES = 20, 10
 WARM_UP = 50  # calls
-SETTINGS = {"steps": 100, "random_state": 0, "device": "cpu"}
+SETTINGS = {
+    "steps": 20,
+    "batch_size": 32,
+    "random_state": 0,
+    "device": "cpu",
+}  # trained weights or not: as quick
 MODELS = {
     "ContextFree()": Ranker(ContextFree(), **SETTINGS),
     "FATE()": Ranker(FATE(), **SETTINGS),
