@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,9 @@ __all__ = [
     "like",
     "training_sets",
 ]
+
+#: The encoder of each model that has read a table, made from the description that stands beside it.
+_ENCODERS: WeakKeyDictionary[Any, tuple[dict[str, Any], TableEncoder]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,10 @@ def encoder_of(model: Any, name: Any = "The model") -> TableEncoder:
             f"{name} was fitted to arrays, not to a table, so its columns are unknown. Fit it to a table: "
             "fit(table, set_id=..., target=...), or entourage fit TABLE."
         )
-    kept = model.__dict__.get("_encoder")
+    kept = _ENCODERS.get(model)
     if kept is None or kept[0] is not model.table_:  # a fit replaces the description of the table
-        kept = model._encoder = model.table_, TableEncoder.from_json(model.table_)
-    encoder: TableEncoder = kept[1]
-    return encoder
+        kept = _ENCODERS[model] = model.table_, TableEncoder.from_json(model.table_)
+    return kept[1]
 
 
 def given_sets(model: Any, X: Any, situation: Any = None, *, with_target: bool = False) -> Given:
