@@ -29,6 +29,9 @@ COMMANDS = [
     "audit",
     "assort",
     "prices",
+    "export",
+    "explore",
+    "serve",
 ]
 
 
