@@ -41,7 +41,6 @@ class Market:
     model : as given
     kind : "choice", "ranking" or "subset"
     has_outside : whether nothing may be chosen
-    has_gradient : whether `gradient` is exact (autograd, or a closed form) rather than by finite differences
 
     Examples
     --------
