@@ -6,7 +6,7 @@ from torch import Tensor
 from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import check_number
 from entourage.nets.base import Net, Scorer
-from entourage.nets.layers import MLP, is_one_tile, object_tiles, present, score_in_tiles
+from entourage.nets.layers import MLP, is_one_tile, object_tiles, present, score_in_tiles, sum_of_objects
 from entourage.nets.message_passing import SetMessage, refine
 
 __all__ = ["FATE", "FATEScorer"]
@@ -127,9 +127,9 @@ class FATEScorer(Scorer):
         if is_one_tile(objects):
             embedded = self._embed(objects, mask)
             if self.include_self and mask is None:
-                context = embedded.sum(1, keepdim=True) / objects.shape[1]  # (n, 1, k)
+                context = sum_of_objects(embedded) / objects.shape[1]  # (n, 1, k)
             else:
-                total = embedded.sum(1, keepdim=True)
+                total = sum_of_objects(embedded)
                 context = self._context(total, _sizes(objects, mask), embedded)
             return present(self._evaluate(objects, mask, context).squeeze(-1), mask)
         total = objects.new_zeros(())

@@ -25,6 +25,7 @@ __all__ = [
     "present",
     "runs_of",
     "score_in_tiles",
+    "sum_of_objects",
 ]
 
 TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's cache, bounds memory
@@ -231,6 +232,17 @@ class Dropout(nn.Module):
             return inputs
         kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.share
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
+
+
+def sum_of_objects(values: Tensor) -> Tensor:
+    """Return the sum over the objects of ``(n, m, k)``: (n, 1, k).
+
+    In a graph in double precision: onnxruntime adds one number after the other, which loses two digits over 1,000
+    objects; torch adds in a tree.
+    """
+    if torch.compiler.is_exporting():
+        return values.double().sum(1, keepdim=True).to(values.dtype)
+    return values.sum(1, keepdim=True)
 
 
 def is_one_tile(objects: Tensor) -> bool:

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.nets.base import Scorer
-from entourage.nets.layers import MLP, Dropout, gelu, layer_norm, linear, linear_map
+from entourage.nets.layers import MLP, Dropout, gelu, layer_norm, linear, linear_map, sum_of_objects
 
 __all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
 
@@ -61,14 +61,14 @@ class SetMessage(nn.Module):
             there = mask.unsqueeze(-1)
             count = there.sum(1, keepdim=True).clamp(min=1)
             embedded = torch.where(there, embedded, 0.0)
-            mean = embedded.sum(1, keepdim=True) / count
+            mean = sum_of_objects(embedded) / count
         if not self.spread:
             return mean
         squares = (embedded - mean).square()
         if mask is None:
             variance, largest = squares.mean(1, keepdim=True), embedded.amax(1, keepdim=True)
         else:
-            variance = torch.where(there, squares, 0.0).sum(1, keepdim=True) / count
+            variance = sum_of_objects(torch.where(there, squares, 0.0)) / count
             lowest = torch.finfo(embedded.dtype).min
             largest = torch.where(there, embedded, lowest).amax(1, keepdim=True)
             largest = torch.where(there.any(1, keepdim=True), largest, 0.0)
