@@ -92,3 +92,10 @@ def test_what_is_no_condition_is_refused_in_words(text, words):
 def test_what_is_no_change_is_refused(text):
     with pytest.raises(UserError, match="change"):
         parse_changes(text)
+
+
+def test_nested_comparisons_cost_no_more_than_their_length():
+    text = "x"
+    for _ in range(12):  # days, if the left side were computed for each element
+        text = f"({text} in [0, 1, 2, 3, 4, 5, 6, 7])"
+    assert condition(text, {"x": np.array([1.0, 9.0])}).shape == (2,)

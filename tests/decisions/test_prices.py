@@ -168,3 +168,15 @@ def test_a_table_is_priced_by_names(choices):
 def test_what_does_not_fit_is_refused(logit, settings, said):
     with pytest.raises(UserError, match=said):
         best_prices(logit, OBJECTS, **SETTINGS | settings)
+
+
+def test_a_price_that_is_missing_is_never_made_up():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"set": np.repeat(np.arange(100), 3), "price": rng.uniform(1, 9, 300)})
+    frame["taken"] = (frame.groupby("set")["price"].rank() == 1).astype(int)
+    model = DiscreteChooser(FATE(width=4), steps=5, random_state=0)
+    model.fit(frame, set_id="set", target="taken")  # no price is missing here
+    with pytest.raises(UserError, match="price of object 1 is missing"):
+        best_prices(
+            model, pd.DataFrame({"price": [3.0, np.nan, 4.0]}), price="price", own=[0], bounds=(1.0, 9.0)
+        )

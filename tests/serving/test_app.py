@@ -437,3 +437,8 @@ def test_a_model_file_is_served_as_it_was_saved(tmp_path, chooser):
         packed(answer["sets"], "scores"), load(path).predict_scores(hotels(5, seed=3)), atol=1e-5
     )
     assert answer["model"] == "hotels"
+
+
+def test_an_empty_token_is_no_token(chooser):
+    with pytest.raises(UserError, match="at least 16"):
+        create_app(chooser, token="")

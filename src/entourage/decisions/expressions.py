@@ -143,9 +143,15 @@ class _Evaluator:
 
     def __init__(self, columns: Columns, names: Mapping[str, str], text: str) -> None:
         self.columns, self.names, self.text = columns, names, text
+        self.known: dict[ast.expr, Any] = {}
 
     def value(self, node: ast.expr) -> Any:
-        """Return an array of one value a row, or a single value."""
+        """Return an array of one value a row, or a single value; a part that is compared often is computed once."""
+        if node not in self.known:
+            self.known[node] = self._value(node)
+        return self.known[node]
+
+    def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
             if node.value is None or isinstance(node.value, bool | int | float | str):
                 return float(node.value) if type(node.value) is int else node.value

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entourage.choice import ChoiceModel
+from entourage.data.columns import as_numbers
+from entourage.data.frames import column_of
 from entourage.data.table_places import marks_of_missing
 from entourage.decisions.assortment_problem import positions_among, weights_of_situations
 from entourage.decisions.candidates import Candidates, numbers_of_objects
@@ -126,6 +128,12 @@ def make_price_problem(
     if mark is not None and (candidates.features[:, :, mark] == 1).any():
         at = int(np.argwhere(candidates.features[:, :, mark] == 1)[0, 1])
         raise DataError(f"The price of object {at} is missing; give every object a price.")
+    if mark is None and candidates.table is not None and candidates.encoder is not None:
+        name = candidates.encoder.feature_names[place]
+        raw = as_numbers(column_of(candidates.table, name), candidates.encoder.missing)
+        if np.isnan(raw).any():
+            at = int(np.argmax(np.isnan(raw))) % m
+            raise DataError(f"The price of object {at} is missing; give every object a price.")
     if (column != column[0]).any():
         raise ParameterError(
             "An object has other prices in other situations; a price that is to be found is the same in all of them. "

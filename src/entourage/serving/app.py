@@ -23,7 +23,7 @@ from entourage.serving.models import Models, Served
 from entourage.serving.openapi import describe_api
 from entourage.serving.refusal import Refusal
 from entourage.serving.schema import Request, check_keys
-from entourage.serving.security import read_body
+from entourage.serving.security import check_strength, read_body
 from entourage.serving.what_if_body import read_changes
 
 __all__ = ["Service", "create_app"]
@@ -71,6 +71,8 @@ def create_app(
     """
     sources: Mapping[str, Any] = models if isinstance(models, Mapping) else {_name_of(models): models}
     service = Service(sources, limits or Limits(), share=share_batches, device=device)
+    if token is not None:
+        check_strength(token, "token")
     state = State(token, this_machine=this_machine)
 
     @asynccontextmanager

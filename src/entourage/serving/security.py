@@ -18,6 +18,7 @@ __all__ = [
     "TOKEN_VARIABLE",
     "check_bind",
     "check_host",
+    "check_strength",
     "check_token",
     "is_loopback",
     "read_body",
@@ -58,12 +59,17 @@ def read_token(path: str | os.PathLike[str] | None) -> str | None:
         token, where = os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
         if TOKEN_VARIABLE not in os.environ:
             return None
+    check_strength(token, f"The token of {where}")
+    return token
+
+
+def check_strength(token: str, what: str) -> None:
+    """Refuse a token that can be guessed, an empty one above all."""
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise UserError(
-            f"The token of {where} needs at least {SHORTEST_TOKEN} printable ASCII characters without spaces; it has "
+            f"{what} needs at least {SHORTEST_TOKEN} printable ASCII characters without spaces; it has "
             f"{len(token)}. Make one: python -c 'import secrets; print(secrets.token_urlsafe())'."
         )
-    return token
 
 
 def check_bind(host: str, token: str | None) -> None:

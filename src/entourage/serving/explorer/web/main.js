@@ -183,7 +183,11 @@ class Explorer {
     const { now } = this.state;
     const { own, offered } = this.live;
     const rows = offered.map((/** @type {number} */ i) => now.rows[i]);
-    history.replaceState(null, "", this.state.toHash());
+    try {
+      history.replaceState(null, "", this.state.toHash());
+    } catch {
+      // a frame of a notebook has no address of its own
+    }
     if (offered.length <= LONGEST) {
       const without = await withoutEach(this.score, rows, now.situation);
       if (stale()) return;
