@@ -142,3 +142,10 @@ def test_every_module_of_the_page_is_in_it():
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
     assert "innerHTML" not in script
     assert "fetch(" not in script
+
+
+def test_rankers_have_probabilities_only_where_they_were_calibrated(quick):
+    X, ranks = make_medoid(n_sets=60, n_features=2, random_state=0)
+    ranker = Ranker(FATE(width=4), steps=2, random_state=0).fit(X, ranks)
+    assert data_of(explore(ranker, X[:2]).page)["temperature"] == pytest.approx(ranker.temperature_)
+    assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperature"] is None

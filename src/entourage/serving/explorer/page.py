@@ -137,6 +137,7 @@ def explore(
     content = {
         "title": title,
         "task": _task(model),
+        "temperature": _temperature(model),
         "outside": bool(getattr(model.task, "outside", False)),
         "columns": [_column(one) for one in shown.columns],
         "situation": [_column(one) for one in shown.situation],
@@ -184,6 +185,13 @@ def _task(model: Any) -> str:
     if isinstance(model.task, Choice):
         return "choice"
     return "subset" if isinstance(model.task, SubsetChoice) else "ranking"
+
+
+def _temperature(model: Any) -> float | None:
+    """Return what scores are divided by before they become probabilities; None for a ranker without them."""
+    if _task(model) != "ranking":
+        return 1.0
+    return float(model.temperature_) if getattr(model, "calibration_", None) is not None else None
 
 
 def _name(model: Any) -> str:

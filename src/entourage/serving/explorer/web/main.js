@@ -216,11 +216,12 @@ class Explorer {
     const low = Math.min(...scores);
     const high = Math.max(...scores);
     const nothing = this.data.outside ? [0] : [];
-    const total = logsum([...scores, ...nothing]);
+    const heat = this.data.temperature ?? 1;
+    const total = logsum([...scores.map((s) => s / heat), ...nothing]);
     offered.forEach((/** @type {number} */ i, /** @type {number} */ k) => {
       live[i].twin =
-        own.probabilities && this.data.task === "choice" ? Math.exp(scores[k] - total)
-        : own.probabilities && this.data.task === "subset" ? 1 / (1 + Math.exp(-scores[k]))
+        own.probabilities && this.data.task === "subset" ? 1 / (1 + Math.exp(-scores[k]))
+        : own.probabilities ? Math.exp(scores[k] / heat - total)
         : 0.04 + 0.96 * ((scores[k] - low) / (high - low || 1));
     });
     this.table.draw(this.state.now, live);
@@ -321,7 +322,7 @@ class Explorer {
       return `${column.name} ${value === null ? "missing" : column.kind === "level" ? column.levels[value] ?? "other" : shortly(value)}`;
     });
     const known = this.live.live?.[i];
-    const stands = !known ? "not on offer" : `rank ${known.rank + 1}, ${this.data.task === "ranking" ? `utility ${signed(known.value)}` : `probability ${percent(known.value)}`}`;
+    const stands = !known ? "not on offer" : `rank ${known.rank + 1}, ${this.data.temperature === null ? `utility ${signed(known.value)}` : `probability ${percent(known.value)}`}`;
     return `${this.name(i)}: ${shown.join(", ")}; ${stands}`;
   }
 

@@ -50,7 +50,7 @@ export class ObjectTable {
       html("th", { scope: "col", text: "on" }),
       html("th", { scope: "col", text: "object" }),
       html("th", { scope: "col", text: "rank" }),
-      html("th", { scope: "col", class: "wide", text: data.task === "ranking" ? "utility" : "probability" }),
+      html("th", { scope: "col", class: "wide", text: data.temperature === null ? "utility" : data.task === "ranking" ? "ranked first" : "probability" }),
       html("th", { scope: "col", text: "change" }),
       ...names,
       html("th", { scope: "col" }, html("span", { class: "hidden", text: "remove" })),
@@ -96,10 +96,10 @@ export class ObjectTable {
       one.bar.style.width = `${100 * (known?.share ?? 0)}%`;
       one.mark.style.display = known && known.twin !== null ? "block" : "none";
       one.mark.style.left = `${100 * (known?.twin ?? 0)}%`;
-      one.share.textContent = known ? (this.data.task === "ranking" ? signed(known.value) : percent(known.value)) : "–";
+      one.share.textContent = known ? (this.data.temperature === null ? signed(known.value) : percent(known.value)) : "–";
       one.rank.textContent = known ? String(known.rank + 1) : "–";
       const moved = known && Math.abs(known.change) >= 0.0005;
-      one.change.textContent = moved ? (this.data.task === "ranking" ? signed(known.change) : signed(100 * known.change, 1)) : "";
+      one.change.textContent = moved ? (this.data.temperature === null ? signed(known.change) : signed(100 * known.change, 1)) : "";
       one.change.className = `number change ${moved ? (known.change > 0 ? "gain" : "loss") : ""}`;
       one.fields.forEach((input, k) => {
         if (input === document.activeElement) return;

@@ -14,8 +14,9 @@
 /** @typedef {(number | null)[]} Row */
 
 /**
- * What Python wrote into the page.
- * @typedef {{title: string, task: "choice" | "ranking" | "subset", outside: boolean, columns: Column[],
+ * What Python wrote into the page. Scores over the temperature are those of a softmax; null where there are no
+ * probabilities.
+ * @typedef {{title: string, task: "choice" | "ranking" | "subset", outside: boolean, temperature: number | null, columns: Column[],
  *   situation: Column[], sets: GivenSet[], left_out: number, models: string[], x: number, y: number,
  *   price: number | null, sign: number, presets: {name: string, set: number, selected: number, text: string}[]}} PageData
  */
