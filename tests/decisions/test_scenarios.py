@@ -242,3 +242,15 @@ REFUSED = [
 def test_what_makes_no_sense_is_refused_in_words(call, said):
     with pytest.raises(UserError, match=said):
         call()
+
+
+def test_a_number_that_stands_for_a_missing_value_is_not_calculated_with():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"trip": np.repeat(np.arange(80), 3), "price": rng.uniform(1, 9, 240)})
+    frame["taken"] = (frame.groupby("trip")["price"].rank() == 1).astype(int)
+    frame.loc[::17, "price"] = -999.0
+    model = MultinomialLogit(l2=1.0).fit(frame, set_id="trip", target="taken", missing=["-999"])
+    empty = frame.assign(price=frame["price"].replace(-999.0, np.nan))
+    change = {"change": "price*=1.1", "where": "price < 4", "intervals": "none"}
+    marked, known = what_if(model, frame, **change), what_if(model, empty, **change)
+    assert [one.change.value for one in marked.shifts] == [one.change.value for one in known.shifts]

@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from entourage.data.columns import as_numbers
+from entourage.data.columns import as_numbers, number_marks
 from entourage.data.encoder import TableEncoder
 from entourage.data.frames import arrow_table, column_of, list_columns
 from entourage.data.grouping import PackedTable, weights_of
@@ -29,7 +30,7 @@ def table_scenario(
 ) -> Scenario:
     """Make the scenario of a table; see :func:`entourage.decisions.what_if`."""
     encoder = encoder_of(market.model)
-    table = _decoded(arrow_table(X))
+    table = _without_marks(_decoded(arrow_table(X)), encoder)
     packed = encoder(table, with_target=False)
     set_of_row = np.empty(table.num_rows, dtype=np.int64)
     set_of_row[packed.order] = np.repeat(np.arange(len(packed.sets)), packed.sets.sizes)
@@ -67,6 +68,18 @@ def table_scenario(
         roles=roles_of(changed, removed, len(added_sets)),
         groupings=_groupings(by, table, packed, added, len(added_sets)),
     )
+
+
+def _without_marks(table: pa.Table, encoder: TableEncoder) -> pa.Table:
+    """Return the table with nothing in place of numbers that stand for a missing value, such as -999."""
+    marks = number_marks(encoder.missing)
+    for column in encoder.columns if marks else ():
+        i = table.column_names.index(column.name) if column.name in table.column_names else -1
+        if i >= 0 and _is_number(table.column(i).type):
+            own = table.column(i)
+            absent = pc.is_in(own.cast(pa.float64()), value_set=pa.array(marks, pa.float64()))
+            table = table.set_column(i, column.name, pc.if_else(absent, pa.scalar(None, own.type), own))
+    return table
 
 
 def _decoded(table: pa.Table) -> pa.Table:
