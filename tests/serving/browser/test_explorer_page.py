@@ -321,3 +321,15 @@ def test_a_logit_has_no_influence(browser, tmp_path):
     page.ready()
     assert "No preference reverses" in page.page.inner_text("#said")
     page.close()
+
+
+def test_changes_are_those_of_the_same_object_after_another_is_dropped(browser, medoid):
+    model, X, path = medoid
+    page = Page(browser, path)
+    page.page.locator("#objects tr[data-object='0'] button").click()
+    page.ready()
+    shown = [text.replace("−", "-") for text in page.page.locator("#objects .change").all_inner_texts()]
+    before, after = model.predict_proba(X[:1])[0, 1:], model.predict_proba(X[:1, 1:])[0]
+    found = [0.0 if text.strip() == "" else float(text) for text in shown]
+    np.testing.assert_allclose(found, 100 * (after - before), atol=0.06)
+    page.close()

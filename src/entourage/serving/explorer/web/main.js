@@ -83,7 +83,7 @@ class Explorer {
     const { now } = this.state;
     if (now.on.filter((on, k) => on && k !== i).length === 0) return this.say("One object must stay on offer.");
     this.edit((snapshot) => {
-      for (const list of [snapshot.rows, snapshot.labels, snapshot.on]) /** @type {any[]} */ (list).splice(i, 1);
+      for (const list of [snapshot.rows, snapshot.labels, snapshot.on, snapshot.origin]) /** @type {any[]} */ (list).splice(i, 1);
       snapshot.selected = Math.min(snapshot.selected, snapshot.rows.length - 1);
     });
   }
@@ -94,6 +94,7 @@ class Explorer {
       now.rows.push([...row]);
       now.labels.push(label);
       now.on.push(true);
+      now.origin.push(-1);
       now.selected = now.rows.length - 1;
     });
   }
@@ -160,7 +161,7 @@ class Explorer {
     const live = now.rows.map((_, i) => {
       const k = offered.indexOf(i);
       if (k < 0) return null;
-      const before = i < given.rows.length && this.first ? value(this.first, i) : value(own, k);
+      const before = now.origin[i] >= 0 && this.first ? value(this.first, now.origin[i]) : value(own, k);
       return { value: value(own, k), share: share(own, k), rank: places[k], change: value(own, k) - before, twin: other ? share(other, k) : null };
     });
     this.live = { own, other, offered, live };

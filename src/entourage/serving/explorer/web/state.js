@@ -22,7 +22,7 @@ export class State {
   fresh(set) {
     const given = this.data.sets[set];
     const { x, y } = this.now ?? this.data;
-    return copy({ set, rows: given.rows, labels: given.labels, on: given.rows.map(() => true), situation: given.situation, x, y, selected: 0 });
+    return copy({ set, rows: given.rows, labels: given.labels, on: given.rows.map(() => true), origin: given.rows.map((_, i) => i), situation: given.situation, x, y, selected: 0 });
   }
 
   /** Change the set on show. What follows in one gesture can be joined into one step of undo.
@@ -80,7 +80,7 @@ export class State {
     const { set, x, y, selected } = this.now;
     /** @type {Record<string, any>} */
     const kept = { set, x, y, selected };
-    if (this.edited()) Object.assign(kept, { rows: this.now.rows, labels: this.now.labels, on: this.now.on, situation: this.now.situation });
+    if (this.edited()) Object.assign(kept, { rows: this.now.rows, labels: this.now.labels, on: this.now.on, origin: this.now.origin, situation: this.now.situation });
     return "#" + encodeURIComponent(JSON.stringify(kept));
   }
 
@@ -105,6 +105,8 @@ export class State {
         if (!fits) return false;
         next.rows = kept.rows;
         next.on = kept.on.map(Boolean);
+        const there = this.data.sets[kept.set].rows.length;
+        next.origin = next.rows.map((_, i) => (whole(kept.origin?.[i], there) ? kept.origin[i] : -1));
         next.labels = kept.labels.map(String);
         next.situation = kept.situation;
       }

@@ -22,8 +22,8 @@
  */
 
 /**
- * The set on show, as it is edited.
- * @typedef {{set: number, rows: Row[], labels: string[], on: boolean[], situation: Row, x: number, y: number,
+ * The set on show, as it is edited; origin is the place of each object in the set of the table, -1 for a new one.
+ * @typedef {{set: number, rows: Row[], labels: string[], on: boolean[], origin: number[], situation: Row, x: number, y: number,
  *   selected: number}} Snapshot
  */
 
