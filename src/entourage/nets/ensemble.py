@@ -56,8 +56,14 @@ class Stack(Scorer):
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         """Return the mean of the members' scores ``(n, m)``."""
-        scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
-        return scores
+        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
+            return scores
+        members = self.as_scorers()
+        total: Tensor = members[0].forward(objects, mask)  # type: ignore[assignment]
+        for one in members[1:]:
+            total = total + one.forward(objects, mask)
+        return total / len(members)
 
     def one_by_one(self, objects: Tensor, mask: Tensor | None = None) -> Iterator[Tensor]:
         """Score with one member after the other, in the memory of one; see `each`."""

@@ -28,6 +28,8 @@ __all__ = [
     "sum_of_objects",
 ]
 
+_linear, _layer_norm, _gelu = F.linear, torch.layer_norm, F.gelu  # looked up once, as are these:
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's cache, bounds memory
     "cpu": 2**14,
     "cuda": 2**18,
@@ -102,9 +104,17 @@ def gelu(inputs: Tensor) -> Tensor:
 
     PyTorch takes that kernel for contiguous tensors only, so this asks for the transposed one, by its own kernel.
     """
-    if torch.is_grad_enabled() or inputs.is_cuda or torch.compiler.is_compiling():
-        return F.gelu(inputs)
-    return F.gelu(inputs.mT).mT
+    return _gelu_for(inputs)(inputs)
+
+
+def _gelu_for(inputs: Tensor) -> Callable[[Tensor], Tensor]:
+    if _is_grad_enabled() or inputs.is_cuda or _is_compiling():
+        return _gelu
+    return _gelu_of_transposed
+
+
+def _gelu_of_transposed(inputs: Tensor) -> Tensor:
+    return _gelu(inputs.mT).mT
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": gelu}
@@ -185,20 +195,26 @@ class MLP(nn.Module):
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
-        activate = ACTIVATIONS[self.activation]
-        if not torch.is_grad_enabled():
-            activate = _IN_PLACE.get(self.activation, activate)
+        if self.activation == "gelu":
+            activate = _gelu_for(hidden)  # asked for once
+        else:
+            activate = (ACTIVATIONS if _is_grad_enabled() else _IN_PLACE)[self.activation]
         modules: dict[str, Any] = (
             self._modules
         )  # straight from here: attributes of modules are slow to look up
-        layers = [*modules["linears"]._modules.values()]
-        norms = modules["norms"]._modules.values() if "norms" in modules else [None] * len(layers)
-        for norm, layer in zip(norms, layers[1:], strict=False):
+        layers = iter(modules["linears"]._modules.values())
+        next(layers)
+        norms = iter(modules["norms"]._modules.values() if "norms" in modules else ())
+        for layer in layers:
+            norm = next(norms, None)
             if norm is not None:
-                is_batch = isinstance(norm, MaskedBatchNorm)
-                hidden = norm(hidden, mask) if is_batch else layer_norm(norm, hidden)
+                if isinstance(norm, MaskedBatchNorm):
+                    hidden = norm(hidden, mask)
+                else:
+                    own = norm._parameters
+                    hidden = _layer_norm(hidden, norm.normalized_shape, own["weight"], own["bias"], norm.eps)
             own = layer._parameters
-            hidden = F.linear(activate(hidden), own["weight"], own["bias"])
+            hidden = _linear(activate(hidden), own["weight"], own["bias"])
         return hidden
 
 
