@@ -57,8 +57,10 @@ class MaskedBatchNorm(nn.Module):
     """Batch normalisation that ignores padding.
 
     In training, mean and variance come from the present entries of the batch and are tracked by an exponential
-    average, which is used in evaluation.
+    average, which is used in evaluation. Where several processes share a batch, ``total`` adds up over them.
     """
+
+    total: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, width: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
         super().__init__()
@@ -76,12 +78,23 @@ class MaskedBatchNorm(nn.Module):
             scale = self.weight * torch.rsqrt(self.variance + self.eps)
             return torch.addcmul(self.bias - self.mean * scale, inputs, scale)
         axes = tuple(range(inputs.ndim - 1))
-        if mask is None:
-            count: float | Tensor = inputs.numel() / inputs.shape[-1]
+        if self.total is not None:
+            there = (
+                inputs.new_ones(*inputs.shape[:-1], 1)
+                if mask is None
+                else mask.unsqueeze(-1).to(inputs.dtype)
+            )
+            count: float | Tensor = self.total(there.sum()).clamp(min=1)
+            mean = self.total((inputs * there).sum(axes)) / count
+            centred = inputs - mean
+            variance = self.total((centred.square() * there).sum(axes)) / count
+            bessel: float | Tensor = count / (count - 1).clamp(min=1)
+        elif mask is None:
+            count = inputs.numel() / inputs.shape[-1]
             mean = inputs.mean(axes)
             centred = inputs - mean
             variance = centred.square().mean(axes)
-            bessel: float | Tensor = count / max(count - 1, 1)
+            bessel = count / max(count - 1, 1)
         else:
             there = mask.unsqueeze(-1).to(inputs.dtype)
             count = there.sum().clamp(min=1)
@@ -241,12 +254,16 @@ class Dropout(nn.Module):
         check_number("dropout", share, least=0, below=1)
         self.share = share
         self.generator: torch.Generator | None = None
+        self.part: tuple[int, slice] | None = None  # of how many sets, and which come
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Set entries to 0 and scale the others up; in evaluation return the input."""
         if not self.training or self.share == 0 or self.generator is None:
             return inputs
-        kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.share
+        shape, share = inputs.shape, slice(None)
+        if self.part is not None:
+            shape, share = torch.Size([self.part[0], *shape[1:]]), self.part[1]
+        kept = torch.rand(shape, generator=self.generator, device=inputs.device)[share] >= self.share
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 
