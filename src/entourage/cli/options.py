@@ -3,7 +3,8 @@
 Nothing heavy is imported here, so that ``--help`` answers at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from entourage.data.grouping import PackedTable
 
 __all__ = [
+    "Address",
     "AsJson",
     "Decimal",
     "Device",
     "Encoding",
+    "Engine",
     "Feature",
     "Group",
     "Ignore",
@@ -43,6 +46,7 @@ __all__ = [
     "Target",
     "TargetKind",
     "TrainingTable",
+    "Workers",
     "csv_options",
     "estimator_settings",
     "monotone_settings",
@@ -51,6 +55,7 @@ __all__ = [
     "read_training_table",
     "relative_settings",
     "run_on",
+    "workers_of",
 ]
 
 SetId = Annotated[str, typer.Option("--set-id", help="The column that says which set a row belongs to.")]
@@ -131,6 +136,25 @@ Steps = Annotated[
         min=1, help="Training steps of a net; by default 4,000, in compare and auto by the number of sets."
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Jobs in parallel, of one thread each; by default 1, with --engine ray as many as there are CPUs.",
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", help="Where jobs run: local, this machine; or ray, a cluster."),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="With --engine ray: HOST:PORT of the cluster, or auto on one of its machines; by default a Ray of this "
+        "machine alone is started, and stopped at the end.",
+    ),
+]
 TablePath = Annotated[
     Path, typer.Argument(help="CSV, TSV, Parquet, Arrow, JSON lines or svmlight; .gz, .bz2, .xz, .zst too.")
 ]
@@ -200,6 +224,22 @@ def run_on(fitted: Any, device: str, *, show: bool = False) -> None:
     known = fitted.get_params(deep=False)
     settings = {"device": device} | ({"verbose": Console(stderr=True).is_terminal} if show else {})
     fitted.set_params(**{name: value for name, value in settings.items() if name in known})
+
+
+@contextmanager
+def workers_of(engine: str, address: str | None, workers: int | None, *, here: int = 1) -> Iterator[int]:
+    """Have the pools of the block run by --engine; yield how many jobs run at a time, ``here`` by default."""
+    if engine not in ("local", "ray"):
+        raise UserError(f"--engine is local or ray; got {engine!r}.")
+    if engine == "local":
+        if address is not None:
+            raise UserError("--address is that of a Ray cluster: it goes with --engine ray.")
+        yield workers or here
+        return
+    from entourage.distributed import ray_engine
+
+    with ray_engine(address, cpus=workers if address is None else None) as ray:
+        yield workers or ray.workers
 
 
 def read_for(fitted: Any, table: Path, csv: dict[str, Any], ids: Sequence[str | None] = ()) -> Any:

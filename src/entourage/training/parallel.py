@@ -2,22 +2,26 @@
 
 What is done with each job is one picklable callable, sent to every worker once, with all that it carries (data,
 candidates, settings). Jobs and results are small. A worker is a fresh process of one thread: several threads a
-worker were seen to be 50 times slower than one. A cluster subclasses :class:`Pool` and implements ``submit`` and
-``close``.
+worker were seen to be 50 times slower than one.
+
+A cluster subclasses :class:`Pool` and implements ``submit`` and ``close``. Its :class:`Engine` opens such pools; inside
+``with use_engine(engine)`` everything that opens a pool gets them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from multiprocessing import get_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 
 from entourage.errors import check_number
 
-__all__ = ["Future", "Pool", "first_done", "map_in_order", "open_pool"]
+__all__ = ["Engine", "Future", "Pool", "first_done", "map_in_order", "open_pool", "use_engine"]
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -51,6 +55,11 @@ class Pool(ABC, Generic[J, R]):
         for future in as_completed(futures):
             yield futures[future], future.result()
 
+    def map(self, jobs: Sequence[J]) -> Iterator[R]:
+        """Run all jobs; yield their results in the order of the jobs."""
+        for future in [self.submit(job) for job in jobs]:
+            yield future.result()
+
     def __enter__(self) -> Self:
         return self
 
@@ -77,6 +86,9 @@ class _Here(Pool[J, R]):
     def run(self, jobs: Sequence[J]) -> Iterator[tuple[J, R]]:
         yield from ((job, self.work(job)) for job in jobs)  # each begins when the one before was taken
 
+    def map(self, jobs: Sequence[J]) -> Iterator[R]:
+        yield from (self.work(job) for job in jobs)
+
 
 class _Processes(Pool[J, R]):
     """Worker processes on this machine."""
@@ -94,8 +106,30 @@ class _Processes(Pool[J, R]):
         self.executor.shutdown(wait=True, cancel_futures=cancel)
 
 
+class Engine(Protocol):
+    """Where pools run, if not on this machine; :mod:`entourage.distributed` has one for Ray."""
+
+    def open_pool(self, work: Callable[[J], R], workers: int) -> Pool[J, R]:
+        """Open a pool that runs so many jobs at a time, of one thread each."""
+
+
+_engine: ContextVar[Engine | None] = ContextVar("engine", default=None)
+
+
+@contextmanager
+def use_engine(engine: Engine | None) -> Iterator[None]:
+    """Have all pools that this thread opens inside the block run on ``engine``; None: on this machine."""
+    token = _engine.set(engine)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
 def open_pool(work: Callable[[J], R], workers: int = 1) -> Pool[J, R]:
-    """Open a pool of so many workers; a single one is this process itself, with its threads.
+    """Open a pool that runs so many jobs at a time: on the engine in use, else on this machine.
+
+    On this machine, a single worker is this process itself, with its threads.
 
     Examples
     --------
@@ -104,6 +138,9 @@ def open_pool(work: Callable[[J], R], workers: int = 1) -> Pool[J, R]:
     [1, 2]
     """
     check_number("workers", workers, least=1, whole=True)
+    engine = _engine.get()
+    if engine is not None:
+        return engine.open_pool(work, workers)
     return _Here(work, workers) if workers == 1 else _Processes(work, workers)
 
 
@@ -116,11 +153,7 @@ def map_in_order(work: Callable[[J], R], jobs: Sequence[J], *, workers: int = 1)
     [2, 1, 3]
     """
     with open_pool(work, min(workers, max(1, len(jobs)))) as pool:
-        if pool.workers == 1:
-            yield from (result for _, result in pool.run(jobs))
-        else:
-            for future in [pool.submit(job) for job in jobs]:
-                yield future.result()
+        yield from pool.map(jobs)
 
 
 def first_done(running: dict["Future[R]", Any]) -> "list[Future[R]]":
