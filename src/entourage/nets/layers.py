@@ -84,13 +84,13 @@ class MaskedBatchNorm(nn.Module):
                 if mask is None
                 else mask.unsqueeze(-1).to(inputs.dtype)
             )
-            count: float | Tensor = self.total(there.sum()).clamp(min=1)
-            mean = self.total((inputs * there).sum(axes)) / count
+            seen = self.total(there.sum()).clamp(min=1)
+            mean = self.total((inputs * there).sum(axes)) / seen
             centred = inputs - mean
-            variance = self.total((centred.square() * there).sum(axes)) / count
-            bessel: float | Tensor = count / (count - 1).clamp(min=1)
+            variance = self.total((centred.square() * there).sum(axes)) / seen
+            bessel: float | Tensor = seen / (seen - 1).clamp(min=1)
         elif mask is None:
-            count = inputs.numel() / inputs.shape[-1]
+            count: float | Tensor = inputs.numel() / inputs.shape[-1]
             mean = inputs.mean(axes)
             centred = inputs - mean
             variance = centred.square().mean(axes)

@@ -5,7 +5,7 @@ gradients are added up. One process is the normal case: nothing is exchanged the
 (:mod:`torch.distributed`); :func:`entourage.distributed.processes` joins it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from entourage.errors import DataError
+from entourage.errors import DataError, UserError
 from entourage.training.deadline import time_is_up, time_left
 
 __all__ = ["ALONE", "Processes", "processes_here", "train_in"]
@@ -95,9 +95,17 @@ class Processes:
                     "All have to be given the same data and settings, in the same order."
                 )
 
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        self.from_first(None)
+    def first_does(self, work: Callable[[], Any]) -> None:
+        """Let the first process do something for which the others wait; its error is raised in all."""
+        failed: UserError | None = None
+        if self.first:
+            try:
+                work()
+            except UserError as error:
+                failed = error
+        failed = self.from_first(failed)
+        if failed is not None:
+            raise failed
 
     def time_is_up(self) -> bool:
         """Whether the time limit has passed, where there is one: by the clock of the first process."""

@@ -119,7 +119,6 @@ class Update:
 
     def work(self, batch: Batch) -> Tensor:
         """Loss, gradient, update, average; return the objective of each member."""
-        plan = self.plan
         if self.stacked:
             batch = self.widen(batch)
         objective = self._objective(batch)
