@@ -86,11 +86,19 @@ def predict(
     set must stand together; they may run across files, which are taken in the order of their names. The same command
     goes on where an earlier one was interrupted.
     """
+    csv = csv_options(sep, decimal, encoding)
     if _is_folder(out):
+        if (sep, decimal, encoding) != (None, ".", "utf8"):
+            raise UserError(
+                f"--sep, --decimal and --encoding are of a CSV; to a folder, {out}, goes Parquet."
+            )
         scored = _to_folder(
             model, table, out, people, workers, rows_per_part, engine, address, device, quiet=as_json
         )
-        rows: int | None = scored.rows
+        rows, before = scored.rows, scored.parts - scored.new_parts
+        said = f"{scored.parts:,} part{'s' * (scored.parts > 1)}" + (
+            f", {before:,} of them done before" if before else ""
+        )
         told = {"parts": scored.parts, "new_parts": scored.new_parts, "seconds": scored.seconds}
     else:
         if workers is not None or rows_per_part is not None or engine != "local" or address is not None:
@@ -99,12 +107,11 @@ def predict(
                 f"-o scores/; got -o {out}."
             )
         _check_single(table, out)
-        csv = csv_options(sep, decimal, encoding)
-        rows, told = _to_file(model, Path(table), Path(out), csv, people, device), {}
+        rows, told, said = _to_file(model, Path(table), Path(out), csv, people, device), {}, ""
     if as_json:
         typer.echo(json.dumps({"file": out, "rows": rows} | told))
     else:
-        Console().print(f"{rows:,} rows: {out}", soft_wrap=True)
+        Console().print(f"{rows:,} rows{said and ' in '}{said}: {out}", soft_wrap=True)
 
 
 def _is_folder(out: str) -> bool:

@@ -13,7 +13,7 @@ __all__ = ["NAME", "Manifest"]
 
 NAME = "_manifest.json"  # names that begin with _ are no data to Arrow, Spark and Dask
 FORMAT = 1
-SAVED_EVERY = 1.0  # seconds, at least: the parts that were done since are done again after a kill
+SHARE = 0.05  # of the time, at most, goes into writing the file; parts that are in none are done again after a kill
 
 
 @dataclass
@@ -64,9 +64,9 @@ class Manifest:
         return len(self.parts) == len(self.cuts) - 1
 
     def add(self, number: int, part: Part) -> None:
-        """Add a part that is done; the file is written about once a second."""
+        """Add a part that is done; the file is written at once, or soon where that takes long."""
         self.parts[number] = part
-        if time.monotonic() - self._saved > max(SAVED_EVERY, 20 * self._cost):
+        if time.monotonic() - self._saved > self._cost / SHARE:
             self.save()
 
     def save(self) -> None:

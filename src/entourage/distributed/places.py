@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from entourage.errors import DataError, UserError
 
-__all__ = ["Place", "find_files", "has_pattern", "is_address", "place_of", "would_find"]
+__all__ = ["Place", "find_files", "from_address", "has_pattern", "is_address", "place_of", "would_find"]
 
 _ENDINGS = (".parquet", ".pq")
 
@@ -134,12 +134,18 @@ def place_of(name: str) -> Place:
     if not is_address(name):
         return Place(fs.LocalFileSystem(), str(Path(name).resolve()))
     try:
-        return Place(*fs.FileSystem.from_uri(name))
+        return Place(*from_address(name))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"{name} can't be reached: {_reason(error)}. An address is one that pyarrow.fs knows, such as "
             "s3://bucket/folder?region=eu-west-1, gs://bucket/folder or file:///folder."
         ) from error
+
+
+def from_address(name: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it."""
+    system, path = fs.FileSystem.from_uri(name)
+    return system, str(path)
 
 
 def find_files(name: str) -> list[Place]:

@@ -75,7 +75,7 @@ def wanted_cuts(ends: Any, rows: int) -> NDArray[np.int64]:
     Examples
     --------
     >>> wanted_cuts([100, 200, 300, 1000], 190).tolist()
-    [200, 390, 580, 770]
+    [200, 300, 490, 680, 870]
     """
     places, cuts, last = np.unique(np.asarray(ends, dtype=np.int64)), [], 0
     total = int(places[-1])
