@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 
-.PHONY: setup demo test heavy-tests browser long-tests check bench docs clean
+.PHONY: setup demo test heavy-tests browser ray long-tests check bench docs clean
 
 setup: $(STAMP)-dev
 
@@ -11,7 +11,7 @@ demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the pa
 	$(BIN)/entourage demo
 
 test: $(STAMP)-dev  ## all tests but the heavy ones
-	$(BIN)/python -m pytest -m "not heavy and not browser"
+	$(BIN)/python -m pytest -m "not heavy and not browser and not ray"
 
 heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
 	$(BIN)/python -m pytest -m heavy tests
@@ -21,6 +21,10 @@ browser: $(STAMP)-dev  ## pages in Debian's Chromium; without it, and where it c
 		|| echo "Chromium can't be installed here (apt-get install chromium): the tests of pages are skipped."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser tests/serving/browser
+
+ray: $(STAMP)-dev  ## Ray in a network namespace of its own; where that isn't allowed, tests are skipped, saying so
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/python tests/apart.py -m pytest -n 0 -m ray tests/distributed
 
 long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
 	$(BIN)/python -m benchmarks.calibration.context_test

@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from entourage.cli.options import (
+    Address,
     AsJson,
     Decimal,
     Device,
     Encoding,
+    Engine,
     Feature,
     Group,
     Ignore,
@@ -34,6 +36,7 @@ from entourage.cli.options import (
     csv_options,
     outside_settings,
     read_training_table,
+    workers_of,
 )
 from entourage.cli.outputs import check_output
 from entourage.errors import DataError
@@ -97,8 +100,10 @@ def compare(
     level: Annotated[float, typer.Option(help="The significance level of the test.")] = 0.05,
     steps: Steps = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Fits in parallel, of one thread each; by default one a core.")
+        int | None, typer.Option(min=1, help="Fits in parallel, of one thread each; by default one a CPU.")
     ] = None,
+    engine: Engine = "local",
+    address: Address = None,
     device: Device = "auto",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
@@ -158,26 +163,27 @@ def compare(
                     soft_wrap=True,
                 )
 
-        result = run(
-            training.packed.sets,
-            metrics=metrics,
-            metric=metric,
-            kind=target_kind,
-            outside=outside,
-            models=None if models is None else [name.strip() for name in models.split(",")],
-            folds=folds,
-            inner=inner,
-            groups=training.groups,
-            times=training.times,
-            budget=budget,
-            level=level,
-            workers=workers or os.cpu_count() or 1,
-            steps=steps,
-            device=device,
-            random_state=seed,
-            on_plan=lambda plan: errors.print(plan, soft_wrap=True),
-            on_row=show,
-        )
+        with workers_of(engine, address, workers, here=os.cpu_count() or 1) as side_by_side:
+            result = run(
+                training.packed.sets,
+                metrics=metrics,
+                metric=metric,
+                kind=target_kind,
+                outside=outside,
+                models=None if models is None else [name.strip() for name in models.split(",")],
+                folds=folds,
+                inner=inner,
+                groups=training.groups,
+                times=training.times,
+                budget=budget,
+                level=level,
+                workers=side_by_side,
+                steps=steps,
+                device=device,
+                random_state=seed,
+                on_plan=lambda plan: errors.print(plan, soft_wrap=True),
+                on_row=show,
+            )
     instant = _instant_verdict(training, target_kind, outside, device, seed)
     if report is not None:
         from entourage.cli.compare_fits import fit_for_page

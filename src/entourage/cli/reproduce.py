@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
+from entourage.cli.options import Address, Engine, Workers, workers_of
+
 __all__ = ["reproduce"]
 
 
@@ -24,7 +26,9 @@ def reproduce(
     folds: Annotated[int | None, typer.Option(min=1, help="Repetitions, instead of the mode's.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given again.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this model; may be given again.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Jobs in parallel, of one thread each.")] = 1,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     tune: Annotated[
         bool, typer.Option("--tune", help="Search for settings on each repetition's training data.")
     ] = False,
@@ -78,19 +82,20 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
         def show(done: int, total: int, what: str) -> None:
             bar.update(line, completed=done, total=total, description=what or "done")
 
-        options = Options(
-            mode=mode,
-            device=device,
-            repetitions=folds,
-            tasks=task,
-            models=model,
-            workers=workers,
-            tune=tune,
-            trials=trials,
-            data=data,
-            regions=regions,
-            on_row=show,
-        )
-        text = run(name, folder, options)
+        with workers_of(engine, address, workers) as side_by_side:
+            options = Options(
+                mode=mode,
+                device=device,
+                repetitions=folds,
+                tasks=task,
+                models=model,
+                workers=side_by_side,
+                tune=tune,
+                trials=trials,
+                data=None if data is None else data.absolute(),
+                regions=regions,
+                on_row=show,
+            )
+            text = run(name, folder.absolute(), options)  # workers elsewhere look for it, too
     console.print(Markdown(text))
     console.print(f"Rows, tables, pictures and report: {folder}", soft_wrap=True)

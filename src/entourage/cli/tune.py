@@ -8,10 +8,12 @@ import typer
 from rich.console import Console
 
 from entourage.cli.options import (
+    Address,
     AsJson,
     Decimal,
     Device,
     Encoding,
+    Engine,
     Feature,
     Group,
     Ignore,
@@ -29,12 +31,14 @@ from entourage.cli.options import (
     TablePath,
     Target,
     TargetKind,
+    Workers,
     csv_options,
     estimator_settings,
     monotone_settings,
     outside_settings,
     read_training_table,
     relative_settings,
+    workers_of,
 )
 from entourage.cli.outputs import check_output
 
@@ -63,7 +67,9 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 40,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no new trial after so long.")] = None,
     folds: Annotated[int, typer.Option(min=1, help="Inner folds; 1: a fifth is held out once.")] = 3,
-    workers: Annotated[int, typer.Option(min=1, help="Trials in parallel, of one thread each.")] = 1,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     study: Annotated[
         Path | None, typer.Option(help="The file of the search; by default beside the model.")
     ] = None,
@@ -101,19 +107,20 @@ def tune(
     )
     estimator = estimator_class(target_kind)(model, **settings)
     terminal = Console(stderr=True).is_terminal
-    found = search(
-        estimator,
-        training.packed.sets,
-        trials=trials,
-        seconds=seconds,
-        folds=folds,
-        groups=training.groups,
-        workers=workers,
-        study=out.with_name(f"{out.name}.study") if study is None else study,
-        name=model,
-        random_state=seed,
-        progress=terminal,
-    )
+    with workers_of(engine, address, workers) as side_by_side:
+        found = search(
+            estimator,
+            training.packed.sets,
+            trials=trials,
+            seconds=seconds,
+            folds=folds,
+            groups=training.groups,
+            workers=side_by_side,
+            study=out.with_name(f"{out.name}.study") if study is None else study,
+            name=model,
+            random_state=seed,
+            progress=terminal,
+        )
     estimator.set_params(**found.params, verbose=terminal).fit(training.packed.sets)
     estimator.set_params(verbose=False).save(out)
     if as_json:

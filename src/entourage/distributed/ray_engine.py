@@ -5,8 +5,9 @@ The workers of a machine share its arrays, which they can't write to. A job whos
 """
 
 import copy
-import importlib.metadata
 import os
+import platform
+import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 RETRIES = 3  # of a job whose worker died
-_PACKAGES = ("entourage", "torch", "numpy", "scikit-learn")  # whose versions have a say in results
+CONNECT = 10.0  # seconds to wait for a cluster to answer
 
 
 @contextmanager
@@ -77,6 +78,11 @@ class RayEngine:
         """How many CPUs the cluster has now."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
+    @property
+    def address(self) -> str:
+        """Where the cluster is, as HOST:PORT."""
+        return str(self._ray.get_runtime_context().gcs_address)
+
     def open_pool(self, work: Callable[[J], R], workers: int) -> Pool[J, R]:
         """Open a pool that runs so many jobs at a time."""
         return _RayPool(self._ray, self._run, work, workers)
@@ -88,7 +94,7 @@ class _RayPool(Pool[J, R]):
     def __init__(self, ray: Any, run: Any, work: Callable[[J], R], workers: int) -> None:
         super().__init__(work, workers)
         self._ray, self._remote = ray, run
-        self._work = _Shared(uuid.uuid4().hex, _versions(), [ray.put(work)])
+        self._work = _Shared(uuid.uuid4().hex, _reader_of_versions()(), [ray.put(work)])
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="ray-pool")
         self._running: set[Any] = set()
         self._lock = threading.Lock()
@@ -144,7 +150,7 @@ def _run(shared: _Shared, job: Any) -> Any:
     if _kept[0] != shared.name:
         import ray
 
-        _check(_versions(), shared.versions, "A machine of the cluster")
+        _check(_reader_of_versions()(), shared.versions, platform.node())
         torch.set_num_threads(1)
         _kept = shared.name, ray.get(shared.work[0])
     return _kept[1](job)
@@ -167,50 +173,58 @@ def _start(ray: Any, cpus: int | None, memory: int | None) -> None:
 def _connect(ray: Any, address: str, cpus: int | None, memory: int | None) -> None:
     if cpus is not None or memory is not None:
         raise UserError("cpus and memory are of a Ray that is started here; a cluster has its own.")
-    if "://" in address:
+    host, _, port = address.rpartition(":")
+    if address != "auto" and not (host and "/" not in host and port.isdigit()):
         raise UserError(
-            f"The address of a cluster is HOST:PORT, or auto; got {address!r}. Ray Client is not supported: run this "
-            "on a machine of the cluster."
+            f"The address of a cluster is HOST:PORT, or auto on one of its machines; got {address!r}. (The Ray Client, "
+            "ray://, is not supported: run this on a machine of the cluster.)"
         )
     try:
+        if address != "auto":
+            socket.create_connection(
+                (host, int(port)), timeout=CONNECT
+            ).close()  # Ray itself tries for minutes
         ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError) as error:
-        raise UserError(f"There is no Ray cluster at {address!r}: {error}") from error
+    except (OSError, OverflowError) as error:
+        raise UserError(f"There is no Ray cluster at {address}: {error}") from error
     _check_machines(ray)
 
 
 def _check_machines(ray: Any) -> None:
-    """Check what is installed on every machine that the cluster has now."""
-    names, here = _PACKAGES, _versions()
-
-    def installed() -> dict[str, str]:  # sent as it is, since the package may not be there
-        import importlib.metadata as packages
-
-        there = {package.metadata["Name"].lower() for package in packages.distributions()}
-        return {name: packages.version(name) for name in names if name in there}
-
+    """Check what every machine of the cluster has installed; one that comes later is checked by its jobs."""
     place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    asked = ray.remote(num_cpus=0, max_retries=RETRIES)(installed)
+    ask = ray.remote(num_cpus=0, max_retries=RETRIES)(_reader_of_versions())
     machines = [machine for machine in ray.nodes() if machine["Alive"]]
-    found = [asked.options(scheduling_strategy=place(one["NodeID"], soft=False)).remote() for one in machines]
-    for machine, versions in zip(machines, ray.get(found), strict=True):
-        _check(versions, here, machine["NodeManagerAddress"])
+    asked = [ask.options(scheduling_strategy=place(one["NodeID"], soft=False)).remote() for one in machines]
+    for machine, versions in zip(machines, ray.get(asked), strict=True):
+        _check(versions, _reader_of_versions()(), machine["NodeManagerAddress"])
 
 
 def _check(there: dict[str, str], here: dict[str, str], machine: str) -> None:
-    differing = [
-        f"{name} {there.get(name, '(none)')}, not {here[name]}"
-        for name in here
-        if there.get(name) != here[name]
+    others = [
+        f"{name} {there.get(name, 'none')}, not {its}" for name, its in here.items() if there.get(name) != its
     ]
-    if differing:
+    if others:
         raise UserError(
-            f"{machine} has {'; '.join(differing)}: install the same versions on every machine of the cluster."
+            f"{machine} has {'; '.join(others)}: every machine of a cluster needs the same installation."
         )
 
 
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+def _reader_of_versions() -> Callable[[], dict[str, str]]:
+    """Return a function that Ray sends as it is, and not by its name: Entourage may not be where it is called."""
+
+    def read() -> dict[str, str]:
+        import importlib.metadata
+        import importlib.util
+
+        modules = {"entourage": "entourage", "torch": "torch", "numpy": "numpy", "scikit-learn": "sklearn"}
+        return {
+            package: importlib.metadata.version(package)
+            for package, module in modules.items()
+            if importlib.util.find_spec(module) is not None
+        }
+
+    return read
 
 
 def _load_ray() -> Any:

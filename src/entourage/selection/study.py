@@ -1,10 +1,15 @@
 """A search by Optuna: its journal on disk, its trials here or in workers. Needs the extra ``[tune]``.
 
-A search that is killed goes on from its journal: with one worker, to the same end as if it had never been interrupted.
+The journal belongs to the process that searches; workers are sent settings and return scores. Trials are told in the
+order in which they were asked for, and each is asked for when the same number of them is known. So a search depends on
+its seed and its number of workers alone, not on where they are or which is faster. One that is killed goes on from its
+journal, to the same end as if it had never been interrupted.
 """
 
 import hashlib
 import os
+import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,111 +20,154 @@ from sklearn.base import clone
 
 from entourage.errors import ParameterError, TrainingError, UserError
 from entourage.selection.objective import Objective
+from entourage.selection.pruning import STARTUP, Pruned, Reports, medians_of
 from entourage.selection.spaces import Space, distribution, settings_of
-from entourage.training.parallel import Future, first_done, open_pool
+from entourage.training.parallel import Future, open_pool
 
 __all__ = ["Search", "is_finished", "load_optuna", "open_study"]
 
-STARTUP = 8  # trials at random before the search learns from them, and before it prunes any
-
 
 class Search:
-    """Asks Optuna for settings, has them evaluated here or by workers, and tells it the scores."""
+    """Asks Optuna for settings, has them evaluated here or by workers, and tells it the scores.
 
-    def __init__(self, study: Any, space: Space, objective: Objective, random_state: int) -> None:
-        self.study, self.space, self.objective, self.random_state = study, space, objective, random_state
+    Parameters
+    ----------
+    study : of :func:`open_study`
+    space, objective : what to search, and what to maximise
+    first : what to try first, if anything
+    random_state : seeds the search
+    """
+
+    def __init__(
+        self,
+        study: Any,
+        space: Space,
+        objective: Objective,
+        first: dict[str, Any] | None,
+        random_state: int,
+    ) -> None:
+        self.study, self.space, self.objective = study, space, objective
+        self.first, self.random_state = first, random_state
         self.distributions = {key: distribution(what) for key, what in space.items()}
-        self.closed = False  # whether to ask for no more
+        self.closed = False  # whether to begin no more
 
     def best_score(self) -> float | None:
         """Return the best score so far."""
-        values = [t.value for t in self.study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+        values = [t.value for t in self._finished() if t.state.name == "COMPLETE"]
         return max(values) if values else None
 
     def n_finished(self) -> int:
         """Count the trials that came to an end."""
-        return sum(is_finished(t) for t in self.study.get_trials(deepcopy=False))
+        return len(self._finished())
 
-    def run(self, trials: int, workers: int, journal: Path | None) -> Iterator[None]:
+    def run(self, trials: int, workers: int) -> Iterator[None]:
         """Run until so many trials are finished, or until closed; yields whenever one is."""
-        if workers > 1 and journal is None:
-            raise ParameterError("Several workers need a study on disk to meet in: give study=PATH.")
-        evaluate = _EvaluateTrial(self.objective, self.space, self.study.study_name, journal, self.study)
-        running: dict[Future[tuple[str, Any]], Any] = {}
-        with open_pool(evaluate, workers) as pool:
-            while running or (not self.closed and self.n_finished() < trials):
-                while not self.closed and len(running) < workers:
-                    number = self.n_finished() + len(running)
-                    if number >= trials:
+        ahead = 2 * workers - 1  # so that few workers wait for the one whose trial is to be told next
+        left = deque(self._begun())
+        running: deque[tuple[Any, Future[_Outcome]]] = deque()
+        with open_pool(_EvaluateTrial(self.objective, self.space), workers) as pool:
+            while True:
+                while not self.closed and len(running) < ahead:
+                    place = self.n_finished() + len(running)
+                    if place >= trials:
                         break
-                    trial = self._ask(number)
-                    running[pool.submit(trial._trial_id)] = trial
-                for future in first_done(running):
-                    self._tell(running.pop(future), future.result())
-                    yield
+                    trial = left.popleft() if left else self._ask(place)
+                    job = _Trial(trial.params, self._medians(max(0, place + 1 - ahead)))
+                    running.append((trial, pool.submit(job)))
+                if not running:
+                    return
+                trial, future = running.popleft()
+                self._tell(trial, future.result())
+                yield
 
-    def _ask(self, number: int) -> Any:
+    def _finished(self) -> list[Any]:
+        return [t for t in self.study.get_trials(deepcopy=False) if is_finished(t)]
+
+    def _begun(self) -> list[Any]:
+        """Return the trials that were running when the search was killed."""
+        optuna = load_optuna()
+        begun = self.study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING])
+        return [optuna.trial.Trial(self.study, t._trial_id) for t in begun]
+
+    def _medians(self, known: int) -> dict[int, float]:
+        """Return what a trial is compared with that begins when so many are known."""
+        told = self._finished()[:known]
+        return medians_of(t.intermediate_values for t in told if t.state.name == "COMPLETE")
+
+    def _ask(self, place: int) -> Any:
         """Ask for the next settings, by a sampler seeded for this place in the search."""
-        seed = int(np.random.default_rng([self.random_state, number]).integers(2**31))
-        self.study.sampler = load_optuna().samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
+        optuna = load_optuna()
+        waiting = [optuna.trial.TrialState.WAITING]  # where the search was killed just after the next line
+        if place == 0 and self.first is not None and not self.study.get_trials(False, waiting):
+            self.study.enqueue_trial(self.first)
+        seed = int(np.random.default_rng([self.random_state, place]).integers(2**31))
+        self.study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
         return self.study.ask(self.distributions)
 
-    def _tell(self, trial: Any, outcome: tuple[str, Any]) -> None:
+    def _tell(self, trial: Any, outcome: "_Outcome") -> None:
         states = load_optuna().trial.TrialState
-        kind, value = outcome
-        if kind == "score":
-            self.study.tell(trial, value)
-        elif kind == "pruned":
+        known = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        for number, score in outcome.reports.items():
+            if number not in known:  # it may have been killed between two of them
+                trial.report(score, number)
+        trial.set_user_attr("seconds", round(outcome.seconds, 2))
+        if outcome.error is not None:
+            trial.set_user_attr("error", outcome.error)
+            self.study.tell(trial, state=states.FAIL)
+        elif outcome.score is None:
             self.study.tell(trial, state=states.PRUNED)
         else:
-            trial.set_user_attr("error", value)
-            self.study.tell(trial, state=states.FAIL)
+            self.study.tell(trial, outcome.score)
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Trial:
+    """What a worker needs to know of a trial."""
+
+    params: dict[str, Any]  # as Optuna has them
+    medians: dict[int, float]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What came of a trial: a score, or an error; neither if it was pruned."""
+
+    score: float | None
+    error: str | None
+    reports: dict[int, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
 class _EvaluateTrial:
-    """Evaluates a trial, by its number in the storage; in a worker it opens the study when it is first called."""
+    """Evaluates a trial; carries all that a worker needs."""
 
     objective: Objective
     space: Space
-    name: str  # of the study
-    journal: Path | None
-    study: Any  # None in a worker, until its first trial
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"study": None}
-
-    def __call__(self, trial_id: int) -> tuple[str, Any]:
-        """Return a score, that the trial was pruned, or an error."""
-        optuna = load_optuna()
-        if self.study is None and self.journal is not None:
-            self.study = optuna.load_study(
-                study_name=self.name, storage=_storage(self.journal), pruner=_pruner()
-            )
-        trial = optuna.trial.Trial(self.study, trial_id)
-
-        def report(number: int, score: float) -> None:
-            trial.report(score, number)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-
+    def __call__(self, trial: _Trial) -> _Outcome:
+        begin = time.monotonic()
+        report = Reports(trial.medians)
+        score = error = None
         try:
-            return "score", self.objective(settings_of(self.space, trial.params), report)
-        except optuna.TrialPruned:
-            return "pruned", None
-        except (TrainingError, ParameterError) as error:  # these settings can't be trained; others may
-            return "error", str(error)
+            score = self.objective(settings_of(self.space, trial.params), report)
+        except Pruned:
+            pass
+        except (TrainingError, ParameterError) as reason:  # these settings can't be trained; others may
+            error = str(reason)
+        return _Outcome(score, error, report.scores, time.monotonic() - begin)
 
 
 def is_finished(trial: Any) -> bool:
     """Whether a trial came to an end; those that were killed are run again."""
-    return trial.state.name in ("COMPLETE", "PRUNED") or "error" in trial.user_attrs
+    state = trial.state.name
+    return state in ("COMPLETE", "PRUNED") or (state == "FAIL" and "error" in trial.user_attrs)
 
 
 def open_study(
     journal: str | os.PathLike[str] | None, name: str, objective: Objective, space: Space, random_state: int
 ) -> Any:
-    """Open or begin a study; trials that were running when it was killed are put aside, to be run again."""
+    """Open or begin a study; a trial that was killed before it had all its settings is put aside."""
     optuna = load_optuna()
     storage = None
     if journal is not None:
@@ -134,7 +182,11 @@ def open_study(
                 f"{path} can't be used as a study: {error}. Move it or name another file."
             ) from error
     study = optuna.create_study(
-        study_name=name, storage=storage, direction="maximize", pruner=_pruner(), load_if_exists=True
+        study_name=name,
+        storage=storage,
+        direction="maximize",
+        pruner=optuna.pruners.NopPruner(),  # workers prune, by what they are sent
+        load_if_exists=True,
     )
     identity, known = _identity(objective, space, random_state), study.user_attrs.get("identity")
     if known is None:
@@ -145,7 +197,8 @@ def open_study(
             "Name another file."
         )
     for trial in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        if trial.params.keys() < space.keys():  # it was killed while it asked
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     return study
 
 
@@ -164,10 +217,6 @@ def _storage(journal: Path) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     return JournalStorage(JournalFileBackend(str(journal)))
-
-
-def _pruner() -> Any:
-    return load_optuna().pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=9)
 
 
 def _drop_broken_end(path: Path) -> None:

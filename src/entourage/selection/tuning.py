@@ -1,7 +1,7 @@
 """Search for settings: Optuna over a declared space, chosen on inner folds, evaluated on outer ones.
 
-Needs the extra ``[tune]``. A study is a journal on disk to which every trial is appended as it goes. A search
-that is killed goes on from there: with one worker, to the same end as if it had never been interrupted.
+Needs the extra ``[tune]``. A study is a journal on disk to which every trial is appended. A search that is killed goes
+on from there, to the same end as if it had never been interrupted.
 """
 
 import contextlib
@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -82,7 +81,8 @@ def tune(
         0/1-ranking accuracy, for choices of one the log-likelihood, for choices of some F1
     study : a journal file; where it holds a search of the same data and settings, that goes on
     name : of the study within the journal, which can hold several
-    workers : number of trials in parallel, in processes of one thread each; several workers are not reproducible
+    workers : number of trials in parallel, in processes of one thread each. Settings are chosen knowing all trials but
+        the ``2 * workers - 2`` before them: the same seed and number of workers give the same search
     random_state : seeds the search and the folds
     progress : whether to show a progress bar
 
@@ -122,14 +122,11 @@ def tune(
     if not space:
         return Tuned({}, objective({}, lambda number, score: None), [])
     opened = open_study(study, name, objective, space, random_state)
-    search = Search(opened, space, objective, random_state)
-    as_it_came = present_choice(model, space)
-    if as_it_came is not None and not opened.get_trials(deepcopy=False):
-        opened.enqueue_trial(as_it_came)
+    search = Search(opened, space, objective, present_choice(model, space), random_state)
     begin = time.monotonic()
     with _progress_bar(trials, progress) as show:
         show(search.n_finished(), search.best_score())
-        for _ in search.run(trials, workers, None if study is None else Path(study)):
+        for _ in search.run(trials, workers):
             show(search.n_finished(), search.best_score())
             search.closed = seconds is not None and time.monotonic() - begin > seconds
     finished = [t for t in opened.get_trials(deepcopy=False) if is_finished(t)]
@@ -144,7 +141,7 @@ def tune(
             "state": t.state.name.lower(),
             "params": settings_of(space, t.params),
             "score": t.value,
-            "seconds": None if t.duration is None else round(t.duration.total_seconds(), 2),
+            "seconds": t.user_attrs.get("seconds", t.duration and round(t.duration.total_seconds(), 2)),
         }
         for t in finished
     ]

@@ -119,8 +119,8 @@ _engine: ContextVar[Engine | None] = ContextVar("engine", default=None)
 
 
 @contextmanager
-def use_engine(engine: Engine) -> Iterator[None]:
-    """Have all pools that this thread opens inside the block run on ``engine``."""
+def use_engine(engine: Engine | None) -> Iterator[None]:
+    """Have all pools that this thread opens inside the block run on ``engine``; None: on this machine."""
     token = _engine.set(engine)
     try:
         yield
