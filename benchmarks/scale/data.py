@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 FEATURES = 10
@@ -32,13 +33,14 @@ def tables(rows: int, seed: int) -> Iterator[pa.Table]:
         left, first, stretch = left - n, first + len(sizes), stretch + 1
 
 
-def write(folder: Path, rows: int, *, files: int = 8, seed: int = 1) -> tuple[int, int]:
-    """Write about so many rows to some files that end anywhere; return the number of rows and the bytes."""
+def write(folder: Path, rows: int, *, files: int = 8, seed: int = 1) -> tuple[int, int, int]:
+    """Write about so many rows to some files that end anywhere; return the numbers of rows, sets and bytes."""
     folder.mkdir(parents=True)
     most = rows // files + 1
-    number = written = 0
+    number = written = sets = 0
     writer = None
     for table in tables(rows, seed):
+        sets += pc.sum(pc.equal(table["place"], 0)).as_py()
         while table.num_rows:
             if writer is None:
                 writer, room = parquet.ParquetWriter(folder / f"{number:04d}.parquet", table.schema), most
@@ -50,4 +52,4 @@ def write(folder: Path, rows: int, *, files: int = 8, seed: int = 1) -> tuple[in
                 writer, number = None, number + 1
     if writer is not None:
         writer.close()
-    return written, sum(path.stat().st_size for path in folder.iterdir())
+    return written, sets, sum(path.stat().st_size for path in folder.iterdir())

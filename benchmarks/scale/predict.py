@@ -119,14 +119,13 @@ def main() -> None:
         model = Ranker(NETS[args.net](), steps=5, device="cpu", random_state=0)
         model.fit(next(tables(20_000, seed=0)), set_id="set", target="place").save(folder / "model")
         for rows in args.rows:
-            written, size = write(folder / "in", rows)
+            _, sets, size = write(folder / "in", rows)
             found = []
             for workers in args.workers:
                 one = run(folder / "model", folder / "in", folder / "out", workers)
                 found.append(one)
-                sets = written / 12.5
                 record(
-                    {"what": "predict", "net": args.net, "bytes_read": size}
+                    {"what": "predict", "net": args.net, "sets": sets, "bytes_read": size}
                     | one
                     | {
                         "seconds_per_million_sets": round(one["seconds"] * 1e6 / sets, 1),
