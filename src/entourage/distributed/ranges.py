@@ -34,7 +34,7 @@ def cut_at_sets(sources: Sources, set_id: str, rows: int, crew: Crew[Any, Any]) 
     """
     wanted = wanted_cuts(sources.group_ends, rows)
     pieces = _pieces(sources)
-    offsets = [int(sources.offsets[piece.source]) + piece.first for piece in pieces]
+    offsets = np.array([sources.offsets[piece.source] + piece.first for piece in pieces])
     jobs = []
     for piece, offset in zip(pieces, offsets, strict=True):
         inside = wanted[
@@ -42,7 +42,7 @@ def cut_at_sets(sources: Sources, set_id: str, rows: int, crew: Crew[Any, Any]) 
                 wanted, offset + piece.last - piece.first
             )
         ]
-        jobs.append(ReadIds(piece, (1, *(int(cut) - offset for cut in inside))))
+        jobs.append(ReadIds(piece, (1, *(int(cut - offset) for cut in inside))))
     found = dict(crew.run(jobs))
     runs: list[Runs] = [found[job] for job in jobs]
     fresh = [True] + [not _same(a, b) for a, b in pairwise(runs)]  # begins a piece a set?
@@ -111,20 +111,20 @@ def _all_ascend(runs: Sequence[Runs], fresh: Sequence[bool]) -> bool:
 
 
 def _next_begin(
-    cut: int, offsets: Sequence[int], jobs: Sequence[ReadIds], runs: Sequence[Runs], fresh: Sequence[bool]
+    cut: int, offsets: NDArray[np.int64], jobs: Sequence[ReadIds], runs: Sequence[Runs], fresh: Sequence[bool]
 ) -> int | None:
     """Return the first row, from a wanted cut on, with which a set begins."""
     at = int(np.searchsorted(offsets, cut, side="right")) - 1
     if cut == offsets[at] and fresh[at]:
         return cut
-    local = cut - offsets[at]
+    local = int(cut - offsets[at])
     begin = runs[at].begins[jobs[at].wanted.index(local) if local else 0]
     while begin is None:
         at += 1
         if at == len(runs):
             return None
         begin = 0 if fresh[at] else runs[at].begins[0]
-    return offsets[at] + begin
+    return int(offsets[at]) + begin
 
 
 def _check_together(

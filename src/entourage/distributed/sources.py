@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -67,7 +68,7 @@ class Sources:
     files: tuple[Source, ...]
     schema: pa.Schema
 
-    @property
+    @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Where the rows of each file begin, and the number of all rows behind."""
         return np.concatenate([[0], np.cumsum([file.rows for file in self.files], dtype=np.int64)])
