@@ -110,6 +110,26 @@ def test_parts_hold_what_the_whole_table_gets(kind, tmp_path, monkeypatch):
     )  # the manifest is no data to a reader
 
 
+@pytest.mark.parametrize("kind", ["text", "category", "large", "float"])
+def test_ids_may_be_of_any_type(kind, ranker, tmp_path, monkeypatch):
+    monkeypatch.setattr("entourage.distributed.sources.ROWS", 7)
+    monkeypatch.setattr(jobs, "ROWS", 40)
+    table = races(n=60)
+    race = table["race"].to_pylist()
+    text = pa.array([f"race {k}" for k in race])
+    ids = {
+        "text": text,
+        "category": text.dictionary_encode(),
+        "large": pa.array([2**64 - 1 - k for k in race], pa.uint64()),
+        "float": pa.array([k / 4 for k in race]),
+    }[kind]
+    table = table.set_column(0, "race", ids)
+    lay_out(table, tmp_path / "in", [11, 50], [9])
+    given = {"rows_per_part": 50, "device": "cpu"}
+    predict_parts(ranker, str(tmp_path / "in"), str(tmp_path / "out"), **given)
+    check_equal(joined(tmp_path / "out"), predict_table(load(ranker), table))
+
+
 def test_people_whose_choices_are_known_are_predicted_so(tmp_path):
     model = MixedLogit(draws=10, random_state=0)
     model.fit(races(), set_id="race", target="first", features=["x"], groups="person")
