@@ -33,14 +33,14 @@ def wait_until(condition, seconds=120):
         time.sleep(0.1)
 
 
+def command_of(process):
+    """Return the command of a process; "" where it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
 def processes():
     """Return the processes that run."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        if command:
-            found.add(folder.name)
-    return found
+    return {folder.name for folder in Path("/proc").glob("[0-9]*") if command_of(folder.name)}
