@@ -1,12 +1,14 @@
 """Sets on disk learn what sets in memory learn, and are never read whole."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from long_tables import sets_together
 
 from entourage import FATE, Ranker
-from entourage.data import parquet_stream
+from entourage.data import memory_mapped, parquet_files
 from entourage.data.encoder import TableEncoder
 from entourage.data.memory_mapped import fit_encoder, open_sets, write_sets
 from entourage.data.table_files import write_table
@@ -18,7 +20,7 @@ ROLES = {"set_id": "race", "target": "place", "situation": ["laps"]}
 
 @pytest.fixture
 def both(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_stream, "ROWS", 100)  # so that sets are cut by the ends of stretches
+    monkeypatch.setattr(parquet_files, "ROWS", 100)  # so that sets are cut by the ends of stretches
     table = sets_together()
     write_table(tmp_path / "t.parquet", table)
     encoder = fit_encoder(tmp_path / "t.parquet", **ROLES)
@@ -62,7 +64,7 @@ def test_training_copies_no_more_than_batches_and_the_held_out(both, monkeypatch
 
 
 def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_stream, "ROWS", 4)
+    monkeypatch.setattr(parquet_files, "ROWS", 4)
     torn = pa.table({"race": [0, 0, 1, 1, 0, 0, 2, 2], "x": np.arange(8.0), "place": [0, 1] * 4})
     write_table(tmp_path / "t.parquet", torn)
     encoder = fit_encoder(tmp_path / "t.parquet", set_id="race", target="place")
@@ -76,7 +78,7 @@ def test_sets_that_are_torn_apart_and_half_written_folders_are_refused(tmp_path,
 
 
 def test_heavy_tails_codes_and_standings_are_learnt_from_disk_to_the_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_stream, "ROWS", 100)
+    monkeypatch.setattr(parquet_files, "ROWS", 100)
     rng = np.random.default_rng(0)
     races = np.repeat(np.arange(80), rng.integers(1, 8, size=80))
     count = len(races)
@@ -107,3 +109,41 @@ def test_heavy_tails_codes_and_standings_are_learnt_from_disk_to_the_bit(tmp_pat
     assert disk.view_.level_counts == memory.view_.level_counts
     np.testing.assert_array_equal(disk.predict_scores(table), memory.predict_scores(table))
     np.testing.assert_array_equal(disk.predict_scores(sets), memory.predict_scores(table))
+
+
+def test_files_that_follow_each_other_are_one_table(tmp_path):
+    table = sets_together()
+    write_table(tmp_path / "whole.parquet", table)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    cuts = [0, 7, 8, 50, table.num_rows]  # within sets
+    for i, (begin, end) in enumerate(pairwise(cuts)):
+        write_table(folder / f"{i}.parquet", table.slice(begin, end - begin))
+    whole = write_sets(
+        tmp_path / "whole.parquet", tmp_path / "a", fit_encoder(tmp_path / "whole.parquet", **ROLES)
+    )
+    for name in (folder, folder / "*.parquet"):
+        parts = write_sets(name, tmp_path / "b", fit_encoder(name, **ROLES))
+        assert parts.encoder.to_json() == whole.encoder.to_json()
+        for one, other in zip(
+            (parts.objects, parts.offsets, parts.targets, parts.situation),
+            (whole.objects, whole.offsets, whole.targets, whole.situation),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_folder_that_is_written_anew_is_no_sets_until_it_is_done(tmp_path, monkeypatch):
+    write_table(tmp_path / "t.parquet", sets_together())
+    encoder = fit_encoder(tmp_path / "t.parquet", **ROLES)
+    write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
+
+    def fail(rows, set_id):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(memory_mapped, "whole_sets", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
+    with pytest.raises(DataError, match="holds no sets, or only a part"):
+        open_sets(tmp_path / "d")

@@ -7,13 +7,14 @@ from distributed_layouts import lay_out
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from entourage.data import parquet_files as sources
 from entourage.data import set_runs
-from entourage.distributed import ranges, sources
+from entourage.data.parquet_files import open_sources
+from entourage.data.places import find_files, place_of
+from entourage.distributed import ranges
 from entourage.distributed.crew import Crew
 from entourage.distributed.jobs import Worker
-from entourage.distributed.places import find_files, place_of
 from entourage.distributed.ranges import cut_at_sets, wanted_cuts
-from entourage.distributed.sources import open_sources
 from entourage.errors import DataError
 
 NAMES = {

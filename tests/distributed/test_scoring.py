@@ -13,9 +13,10 @@ from pyarrow import parquet
 from entourage import FATE, DiscreteChooser, Ranker, SubsetChooser, load
 from entourage.baselines import RankSVM
 from entourage.choice import MixedLogit, MultinomialLogit
+from entourage.data import places
+from entourage.data.places import place_of
 from entourage.data.table_files import read_table
-from entourage.distributed import jobs, manifest, places, scoring
-from entourage.distributed.places import place_of
+from entourage.distributed import jobs, manifest, scoring
 from entourage.distributed.scoring import predict_parts
 from entourage.errors import DataError, UserError
 from entourage.estimators.prediction_tables import predict_table
@@ -93,7 +94,7 @@ def check_equal(found, expected):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_parts_hold_what_the_whole_table_gets(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("entourage.distributed.sources.ROWS", 30)
+    monkeypatch.setattr("entourage.data.parquet_files.ROWS", 30)
     monkeypatch.setattr(jobs, "ROWS", 60)
     MODELS[kind]().save(tmp_path / "m")
     table = races(seed=1)
@@ -112,7 +113,7 @@ def test_parts_hold_what_the_whole_table_gets(kind, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["text", "category", "large", "float"])
 def test_ids_may_be_of_any_type(kind, ranker, tmp_path, monkeypatch):
-    monkeypatch.setattr("entourage.distributed.sources.ROWS", 7)
+    monkeypatch.setattr("entourage.data.parquet_files.ROWS", 7)
     monkeypatch.setattr(jobs, "ROWS", 40)
     table = races(n=60)
     race = table["race"].to_pylist()

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
 from ray_commands import run_python, start_python
+
 from entourage import load
 from entourage.baselines import RankSVM
 from entourage.data import make_medoid
@@ -90,7 +90,10 @@ def fit(table, out, *more):
 def children(process):
     """Return the processes that a command has started, trainers only."""
     found = subprocess.run(
-        ["pgrep", "-f", "--parent", str(process.pid), "entourage fit"], capture_output=True, text=True, check=False
+        ["pgrep", "-f", "--parent", str(process.pid), "entourage fit"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return [int(pid) for pid in found.stdout.split()]
 
@@ -115,7 +118,6 @@ def test_a_killed_process_changes_nothing(table, tmp_path):
     assert command.returncode == 0
     assert not state.parent.exists()
     assert (tmp_path / "killed.entourage").read_bytes() == (tmp_path / "calm.entourage").read_bytes()
-    X, ranks = make_medoid(n_sets=50, n_objects=6, random_state=1)
     frame = pd.read_parquet(table).head(60)
     assert np.isfinite(load(tmp_path / "killed.entourage").predict_scores(frame)).all()
 
@@ -125,8 +127,11 @@ def test_a_mistake_is_said_once_and_not_tried_again(table, tmp_path):
     assert err.count("Error:") == 1
     assert "nothing" in err
     assert not (tmp_path / "m.entourage").exists()
-    for more, said in ((["--model", "auto"], "one net"), (["--checkpoint", tmp_path / "table", "--model", "auto"], "one net")):
-        out, err = run_python(*fit(table, tmp_path / "m.entourage", "--processes", 2, *more))
+    for more, said in (
+        (["--model", "auto"], "one net"),
+        (["--checkpoint", tmp_path / "table", "--model", "auto"], "one net"),
+    ):
+        _, err = run_python(*fit(table, tmp_path / "m.entourage", "--processes", 2, *more))
         assert said in err
 
 

@@ -1,20 +1,26 @@
 """Losses, worked by hand."""
 
+import os
+import subprocess
+import sys
 from functools import partial
 from itertools import permutations
 from math import exp, log
+from pathlib import Path
 
 import pytest
 import torch
 
 from entourage.errors import ParameterError
 from entourage.losses import (
+    LOSSES,
     find_loss,
     hinge_ranking_loss,
     listnet_loss,
     logistic_ranking_loss,
     plackett_luce_loss,
 )
+from entourage.tasks.losses import loss_identity
 
 ALL = torch.ones(1, 4, dtype=torch.bool)
 
@@ -108,3 +114,39 @@ def test_a_misspelt_loss_is_recognised():
 def test_axes_are_checked_while_tests_run():
     with pytest.raises(Exception, match="mask"):
         hinge_ranking_loss(torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(2, 4, dtype=torch.bool))
+
+
+def squared(scale):
+    return lambda scores, ranks, mask: (torch.relu(scores) * scale * mask).square().sum(1)
+
+
+def also_squared(scale):
+    return lambda scores, ranks, mask: (torch.abs(scores) * scale * mask).square().sum(1)
+
+
+def test_a_loss_has_one_identity_in_all_processes():
+    """A checkpoint of another process is found by it: no address in memory and no hash is in it."""
+    code = (
+        "import test_losses as t; from entourage.losses import *; from functools import partial;"
+        "print([t.loss_identity(loss) for loss in "
+        "[*LOSSES.values(), partial(listnet_loss, k=2), t.squared(2.0), lambda s, r, m: s in {'a', 'b', 'c'}]])"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=known
+        ).stdout
+        for known in (environment("1"), environment("2"))
+    ]
+    assert found[0] == found[1]
+    assert "0x" not in found[0]
+
+
+def test_losses_that_differ_have_identities_that_differ():
+    losses = [*LOSSES.values(), partial(listnet_loss, k=2), partial(listnet_loss, k=3)]
+    losses += [squared(2.0), squared(3.0), also_squared(2.0)]
+    assert len({loss_identity(loss) for loss in losses}) == len(losses)
+
+
+def environment(seed):
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    return os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths}

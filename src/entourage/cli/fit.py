@@ -107,8 +107,8 @@ def fit(
     on_disk: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for the features of a Parquet table that is larger than memory; the rows of a set must be "
-            "contiguous."
+            help="A folder for the features of a table that is larger than memory: a Parquet file, a folder of "
+            "them, or a pattern such as 'rows/*.parquet'. The rows of a set must be contiguous."
         ),
     ] = None,
     nest: Annotated[

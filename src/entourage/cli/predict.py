@@ -120,7 +120,7 @@ def _is_folder(out: str) -> bool:
 
 
 def _check_single(table: str, out: str) -> None:
-    from entourage.distributed.places import has_pattern, is_address
+    from entourage.data.places import has_pattern, is_address
 
     if is_address(table) or Path(table).is_dir() or (has_pattern(table) and not Path(table).exists()):
         raise UserError(f"{table} may be many files, so -o names a folder, such as scores/; got {out}.")

@@ -1,6 +1,6 @@
 """Sets larger than memory: features in a file that is mapped, not read, and from which batches are gathered.
 
-Made once from a Parquet table, a chunk of rows at a time, by an encoder fitted to one column at a time.
+Made once from Parquet files, a chunk of rows at a time, by an encoder fitted to one column at a time.
 """
 
 import json
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyarrow import parquet
+import pyarrow as pa
 
 from entourage.data.coerce import offsets_of
 from entourage.data.encoder import TableEncoder
 from entourage.data.files import write_atomically
-from entourage.data.parquet_stream import open_parquet, stretches, torn_sets
+from entourage.data.parquet_files import open_sources
+from entourage.data.parquet_stream import torn_among, whole_sets
+from entourage.data.places import find_files
 from entourage.data.ranks import align_grades
 from entourage.data.sets import Sets
 from entourage.errors import DataError
@@ -26,14 +28,14 @@ OBJECTS = "objects.f64"  # double precision: standardised when a batch is gather
 
 
 def fit_encoder(path: str | os.PathLike[str], **roles: Any) -> TableEncoder:
-    """Fit an encoder to a Parquet file, one column in memory at a time; see `TableEncoder.fit`."""
-    file = open_parquet(path)
-    empty = file.schema_arrow.empty_table()
+    """Fit an encoder to Parquet files, one column in memory at a time; see `write_sets` and `TableEncoder.fit`."""
+    sources = open_sources(find_files(str(path)))
 
     def read(name: str) -> Any:
-        return parquet.read_table(path, columns=[name]).column(0)
+        parts = [table.column(0).combine_chunks() for table in sources.read_all([name])]
+        return pa.chunked_array(parts).unify_dictionaries()
 
-    return TableEncoder.fit(empty, **roles, read=read)
+    return TableEncoder.fit(sources.schema.empty_table(), **roles, read=read)
 
 
 def write_sets(
@@ -42,21 +44,26 @@ def write_sets(
     encoder: TableEncoder,
     on_rows: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sets:
-    """Encode a Parquet table, in which the rows of a set are contiguous, into ``folder``; return the sets."""
-    file = open_parquet(path)
+    """Encode a Parquet table, in which the rows of a set are contiguous, into ``folder``; return the sets.
+
+    The table is a file, a folder of files, or a pattern that stands for several: their rows follow each other in the
+    order of their names, and a set may run across them.
+    """
+    sources = open_sources(find_files(str(path)))
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     (target / "sets.json").unlink(missing_ok=True)  # of an earlier table, whose features are written over
-    total, done = file.metadata.num_rows, 0
+    total, done = sources.rows, 0
     sizes, targets, situations, worsts = [], [], [], []
-    torn = torn_sets(file, encoder.set_id)
+    torn = torn_among(table.column(0) for table in sources.read_all([encoder.set_id]))
     if torn:
         raise DataError(
             f"The rows of set {torn[0]!r} are not contiguous; sort the table by {encoder.set_id!r} first."
         )
     columns = list(dict.fromkeys([encoder.set_id, *(c.name for c in encoder.columns), encoder.target]))
     with (target / OBJECTS).open("wb") as objects:
-        for table in stretches(file, encoder.set_id, [c for c in columns if c is not None]):
+        rows = sources.read_all([c for c in columns if c is not None])
+        for table in whole_sets(rows, encoder.set_id):
             packed = encoder(table)
             objects.write(packed.sets.objects.tobytes())
             sizes.append(packed.sets.sizes)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from entourage.data.set_runs import run_starts
+from entourage.data.set_runs import plain_ids, run_starts
 from entourage.errors import DataError
 
-__all__ = ["ROWS", "open_parquet", "stretches", "torn_sets", "whole_sets"]
+__all__ = ["ROWS", "open_parquet", "stretches", "torn_among", "torn_sets", "whole_sets"]
 
 ROWS = 1 << 18  # in a chunk, more where a set is larger
 
@@ -54,12 +54,15 @@ def whole_sets(tables: Iterable[pa.Table], set_id: str) -> Iterator[pa.Table]:
 
 def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
     """Return the ids of sets whose rows are not contiguous; only the column of set ids is read."""
+    return torn_among(batch.column(0) for batch in file.iter_batches(ROWS, columns=[set_id]))
+
+
+def torn_among(columns: Iterable[Any]) -> list[Any]:
+    """Return the ids of sets whose rows are not contiguous, from the set ids of all rows, some at a time."""
     firsts: list[pa.Array] = []
     before: pa.Scalar | None = None
-    for batch in file.iter_batches(ROWS, columns=[set_id]):
-        ids = batch.column(0)
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.dictionary_decode()
+    for column in columns:
+        ids = plain_ids(column)
         starts = run_starts(ids)
         if before is None or not ids[0].equals(before):
             starts = np.concatenate([[0], starts])

@@ -16,10 +16,10 @@ from pyarrow import parquet
 from threadpoolctl import threadpool_limits
 
 from entourage.data.grouping import exact_labels
+from entourage.data.parquet_files import Sources, Stretch
 from entourage.data.parquet_stream import ROWS, whole_sets
+from entourage.data.places import Place
 from entourage.data.set_runs import Runs, hash_ids, plain_ids, read_runs, run_starts
-from entourage.distributed.places import Place
-from entourage.distributed.sources import Sources, Stretch
 from entourage.errors import DataError
 from entourage.estimators import load
 from entourage.estimators.prediction_tables import predict_table

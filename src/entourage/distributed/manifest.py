@@ -5,8 +5,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from entourage.data.places import Place
 from entourage.distributed.jobs import Part, part_name
-from entourage.distributed.places import Place
 from entourage.errors import DataError, UserError
 
 __all__ = ["NAME", "Manifest"]

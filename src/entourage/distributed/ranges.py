@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from entourage.data.parquet_files import Sources, Stretch
 from entourage.data.set_runs import Runs
 from entourage.distributed.crew import Crew
 from entourage.distributed.jobs import FindIds, ReadIds
-from entourage.distributed.sources import Sources, Stretch
 from entourage.errors import DataError
 
 __all__ = ["cut_at_sets", "wanted_cuts"]

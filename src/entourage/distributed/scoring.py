@@ -16,12 +16,12 @@ from typing import Any
 
 from entourage import __version__
 from entourage.data.frames import list_columns
+from entourage.data.parquet_files import Sources, open_sources
+from entourage.data.places import Place, find_files, place_of, would_find
 from entourage.distributed.crew import Crew
 from entourage.distributed.jobs import CheckPart, ScorePart, Worker, part_name
 from entourage.distributed.manifest import NAME, Manifest
-from entourage.distributed.places import Place, find_files, place_of, would_find
 from entourage.distributed.ranges import cut_at_sets, wanted_cuts
-from entourage.distributed.sources import Sources, open_sources
 from entourage.errors import DataError, UserError, check_number
 from entourage.estimators import load
 from entourage.estimators.inputs import encoder_of

@@ -3,8 +3,8 @@
 import pytest
 from pyarrow import fs
 
-from entourage.distributed import places
-from entourage.distributed.places import Place, find_files, place_of, would_find
+from entourage.data import places
+from entourage.data.places import Place, find_files, place_of, would_find
 from entourage.errors import DataError, UserError
 
 FILES = [

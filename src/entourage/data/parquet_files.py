@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from entourage.data.frames import list_columns
 from entourage.data.parquet_stream import ROWS
-from entourage.distributed.places import Place
+from entourage.data.places import Place
 from entourage.errors import DataError
 
 __all__ = ["Source", "Sources", "Stretch", "open_sources"]
@@ -101,6 +101,11 @@ class Sources:
                 found.append(Stretch(at, first - int(offsets[at]), end - int(offsets[at])))
             first, at = max(first, end), at + 1
         return found
+
+    def read_all(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield all rows in order, in tables of bounded size."""
+        for stretch in self.stretches(0, self.rows):
+            yield from self.read(stretch, columns)
 
     def where(self, row: int) -> tuple[str, int]:
         """Return the file of a row of all, and its number there."""
