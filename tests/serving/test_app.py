@@ -1,8 +1,10 @@
 """The routes of the server, asked within the process."""
 
 import asyncio
+import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -325,6 +327,31 @@ def test_errors_of_the_server_itself_tell_nothing(app, chooser, monkeypatch, cap
     assert answer.status_code == 500
     assert refused(answer)[0] == "Something went wrong in the server; its log says what."
     assert "secret" in caplog.text
+
+
+def test_the_digest_is_that_of_the_model_also_where_the_file_is_replaced_meanwhile(tmp_path, monkeypatch):
+    path = tmp_path / "m.entourage"
+    contents = {}
+    for seed in (0, 1):
+        logit(seed).save(path)
+        contents[seed] = path.read_bytes()
+    app = create_app(path)
+    read = Path.read_bytes
+
+    def read_then_replace(self):
+        data = read(self)
+        if self == path:
+            path.write_bytes(contents[0] if data == contents[1] else contents[1])
+        return data
+
+    monkeypatch.setattr(Path, "read_bytes", read_then_replace)
+    for _ in range(2):
+        told = ask(app, "/v1/reload").json()["models"][0]
+        seed = next(
+            seed for seed, data in contents.items() if hashlib.sha256(data).hexdigest() == told["sha256"]
+        )
+        answer = ask(app, "/v1/predict", {"sets": ARRAYS["sets"]}).json()
+        np.testing.assert_allclose(answer["sets"][0]["scores"], scores_of(logit(seed)), atol=1e-9)
 
 
 def test_the_log_has_one_line_a_request_without_what_was_in_it(app, caplog):

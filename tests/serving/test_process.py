@@ -73,6 +73,46 @@ def test_a_stop_under_load_answers_all_that_was_accepted_and_ends_with_code_0(fi
         np.testing.assert_allclose(scores_in(body), expected[0], atol=1e-5)
 
 
+SLOW = """
+import time
+import entourage.serving.app as app
+app.answer_what_if = lambda *given: time.sleep(300)
+from entourage.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_stop_has_an_end_also_while_a_long_request_runs(files, signals):
+    """With one signal after --stop-timeout, with a second one at once: 503, exit code 3."""
+    seconds = {1: "0.5", 2: "200"}[signals]
+
+    async def stop_while_it_runs(process, port):
+        clients = [
+            Client(port, BODY | {"change": "price *= 2"}, "/v1/whatif"),
+            Client(port, BODY),  # waits behind the long one
+        ]
+        running = []
+        for one in clients:
+            running.append(asyncio.create_task(one.run(most=1)))
+            await asyncio.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        if signals == 2:
+            await asyncio.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.gather(*running), 30)
+        return clients
+
+    with server(files[0], "--stop-timeout", seconds, program=("-c", SLOW)) as (process, port):
+        clients = asyncio.run(stop_while_it_runs(process, port))
+        assert process.wait(20) == 3
+    for one in clients:
+        assert one.lost == []
+        (status, body), *_ = one.answers
+        assert status == 503
+        assert json.loads(body)["error"]["message"].startswith("The server stops, and there was no time left")
+
+
 def test_reloads_under_load_fail_no_request_and_mix_no_models(files, expected, tmp_path):
     path = tmp_path / "m.entourage"
     path.write_bytes(files[0].read_bytes())

@@ -17,6 +17,7 @@ from entourage import __version__
 from entourage.serving.answers import answer_influence, answer_what_if
 from entourage.serving.cells import say_type
 from entourage.serving.gate import Gate, State
+from entourage.serving.json_body import read_json
 from entourage.serving.limits import Limits
 from entourage.serving.metrics import Metrics
 from entourage.serving.models import Models, Served
@@ -182,14 +183,7 @@ class Service:
 
     def _checked(self, raw: bytes, name: str | None, known: frozenset[str]) -> tuple[Any, Served, Request]:
         """Read and check a body; return it, the model that it asks for, and its sets."""
-        try:
-            body = json.loads(raw)
-        except json.JSONDecodeError as error:
-            raise Refusal(
-                422, f"The body is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
-            ) from None
-        except (ValueError, RecursionError):  # no text, a number of thousands of digits, nested too deeply
-            raise Refusal(422, "The body is no JSON that can be read.") from None
+        body = read_json(raw)
         if type(body) is not dict:
             raise Refusal(422, f"The body is an object with sets in it; got {say_type(body)}.")
         if not body.keys() <= known:
