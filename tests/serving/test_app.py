@@ -1,6 +1,7 @@
 """The routes of the server, asked within the process."""
 
 import asyncio
+import base64
 import hashlib
 import json
 import shutil
@@ -315,7 +316,23 @@ def test_the_examples_of_the_pages_work(app):
             assert ask(app, path, example).status_code == 200, path
             tried += 1
     assert tried == 9
-    assert "swagger" in ask(app, "/docs", method="GET").text
+
+
+def test_the_page_needs_no_token_and_says_nothing_and_its_script_and_style_are_allowed_to_run(chooser):
+    app = create_app(chooser, token="a-token-of-enough-characters")
+    page = ask(app, "/docs", method="GET")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for told in (*COLUMNS, "//", "src=", "innerHTML"):
+        assert told not in page.text.replace("// in this page", "").replace("// names of columns", "")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    for kind in ("script", "style"):
+        content = page.text.split(f"<{kind}>")[1].split(f"</{kind}>")[0]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert ask(app, "/openapi.json", method="GET").status_code == 401
+    assert ask(app, "/redoc", method="GET").status_code == 401
 
 
 def test_errors_of_the_server_itself_tell_nothing(app, chooser, monkeypatch, caplog):
