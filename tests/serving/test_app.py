@@ -259,6 +259,10 @@ def test_other_content_paths_and_methods_are_refused(app):
             return await client.post("/v1/predict", content=b"{}", headers={"content-type": "text/plain"})
 
     assert asyncio.run(send()).status_code == 415
+    compressed = ask(app, "/v1/predict", hotel_body(), headers={"content-encoding": "gzip"})
+    assert compressed.status_code == 415
+    assert refused(compressed)[0].startswith("The body needs to come as it is, not compressed")
+    assert ask(app, "/v1/models/", method="GET").status_code == 404  # and no redirect
 
 
 def test_a_token_is_needed_where_there_is_one(chooser):

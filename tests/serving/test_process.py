@@ -8,6 +8,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,29 @@ def test_after_a_kill_a_new_server_answers_as_before_and_its_log_keeps_the_token
     assert "objects" not in log
 
 
+def refuse_endless_heads(port):
+    """A header without an end, at the first request of a connection and at a later one, is refused."""
+    health = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    for before in (b"", health + b"\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as one, suppress(ConnectionError):
+            one.sendall(before + health + b"x: ")
+            for _ in range(1000):  # 64 MB, of which next to nothing is read
+                one.sendall(b"a" * 2**16)
+            raise AssertionError("The server reads headers without an end.")
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as one:
+            for sent, wanted in (
+                (before, b"alive"),
+                (health + b"x: " + b"a" * 70_000, b"at most 65536 bytes"),
+            ):
+                one.sendall(sent)
+                answer = b""
+                while sent and wanted not in answer:
+                    part = one.recv(2**16)
+                    assert part
+                    answer += part
+            assert answer.startswith(b"HTTP/1.1 431 ")
+
+
 def test_memory_stays_flat_and_slow_or_broken_clients_hold_nobody_up(files):
     async def load_it(port, each):
         clients = [Client(port, BODY) for _ in range(CLIENTS)]
@@ -194,6 +218,7 @@ def test_memory_stays_flat_and_slow_or_broken_clients_hold_nobody_up(files):
         assert megabytes(process.pid) - before < 8
         for one in idle:
             one.close()
+        refuse_endless_heads(port)
         with pytest.raises(
             urllib.error.HTTPError, match="413"
         ):  # not a connection that breaks while it is sent

@@ -83,7 +83,14 @@ def create_app(
         state.stopping = True
         await service.models.close()
 
-    app = FastAPI(title="Entourage", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Entourage",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # behind a proxy with TLS, a redirect would lead to where there is none
+    )
     app.state.service, app.state.gate = service, state
     app.add_middleware(Gate, state=state, metrics=service.metrics)
     app.add_exception_handler(HTTPException, _say_http_error)

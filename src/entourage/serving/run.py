@@ -110,6 +110,7 @@ def run_server(
     gc.freeze()  # what is loaded stays: to look through it for garbage stopped all answers for 0.4 to 0.8 s
     config = uvicorn.Config(
         app,
+        http=_protocol(),
         access_log=False,
         log_config=None,
         server_header=False,
@@ -122,8 +123,18 @@ def run_server(
     )
     server = _Server(config, app.state.gate, app.state.service.models, stop_seconds)
     asyncio.run(_serve(server, app, listening, on_start))
+    gc.unfreeze()  # or libraries complain at the end of what they think is left
     if server.refused or server.force_exit:
         raise SystemExit(REFUSED)
+
+
+def _protocol() -> Any:
+    """Return what reads HTTP: httptools with a bound on heads, else h11, which has one."""
+    try:
+        from entourage.serving.protocol import BoundedProtocol
+    except ModuleNotFoundError:
+        return "h11"
+    return BoundedProtocol
 
 
 async def _serve(
