@@ -18,7 +18,7 @@ from commands import run
 from onnx_cases import MODELS, QUICK, RANKS, X, on_table, table
 
 from entourage import FATE, FETA, Ranker
-from entourage.baselines import LinearRanker, RandomRanker
+from entourage.baselines import BestColumn, LinearRanker, RandomRanker
 from entourage.cli import main
 from entourage.errors import UserError
 from entourage.estimators.baselines.trees import Trees
@@ -190,6 +190,20 @@ def test_a_minute_of_a_time_of_1e9_seconds_is_not_lost(exported):
     assert abs(early - late) > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_scores_that_are_not_finite_are_nan_in_a_graph_where_the_model_refuses_them():
+    model = LinearRanker().fit(X, RANKS)
+    model.coef_ = np.array([1e200, 1.0, 1.0])
+    graph = Traced(ModelGraph(model))
+    far = np.stack([X[0], X[1]])
+    far[0, 0, 0] = 1e200
+    with pytest.raises(UserError, match="not finite"):
+        model.predict_scores(far)
+    scores = graph.run(None, {"objects": far, "mask": np.ones((2, 4), dtype=bool)})[0]
+    assert np.isnan(scores[0]).all()
+    np.testing.assert_allclose(scores[1], model.predict_scores(far[1:])[0], rtol=1e-12)
+
+
 def test_metadata_say_what_columns_and_outputs_are(exported):
     about = json.loads(onnx.load(exported[1]).metadata_props[0].value)
     assert about["task"] == "rank"
@@ -345,6 +359,16 @@ def test_an_architecture_is_the_same_where_weights_alone_differ():
         Trees(*map(np.array, ([0, 1], [0.5, 0.1], [-1, -1], [-2, -2], [1.0, 2.0, 3.0, 4.0], [2, 2])))
     )
     assert architecture(trees) == architecture(more)
+
+
+@pytest.mark.heavy
+def test_numbers_beyond_single_precision_are_finite_in_a_written_graph(tmp_path):
+    model = BestColumn().fit(X, RANKS)
+    model.to_onnx(tmp_path / "model.onnx")
+    far = np.array([[[1e300] * 3, [-1e39] * 3, [2.0] * 3]])
+    feeds = {"objects": far, "mask": np.ones((1, 3), dtype=bool)}
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(session.run(["scores"], feeds)[0], model.predict_scores(far), rtol=1e-12)
 
 
 class OwnScorer(Scorer):

@@ -40,7 +40,7 @@ from entourage.serving.onnx.logits import (
 from entourage.serving.onnx.nets import NetScores
 from entourage.serving.onnx.outcomes import Outcome
 from entourage.serving.onnx.refusal import ExportError
-from entourage.serving.onnx.scorer import FeatureScorer
+from entourage.serving.onnx.scorer import MOST, FeatureScorer, doubles, finite
 from entourage.serving.onnx.tables import CodedColumns, PlainFeatures
 
 __all__ = ["ModelGraph", "scorer_of"]
@@ -90,8 +90,11 @@ class ModelGraph(nn.Module):
     widths : how many numbers come of an object, and of a situation
     """
 
+    most: Tensor
+
     def __init__(self, model: Any) -> None:
         super().__init__()
+        self.register_buffer("most", doubles(MOST))
         self.scorer = scorer_of(model)
         self.outcome = Outcome(model)
         self.columns: list[Column] = []
@@ -136,8 +139,7 @@ class ModelGraph(nn.Module):
 
     def outputs(self, scores: Tensor, mask: Tensor, right: Tensor) -> tuple[Tensor, ...]:
         """Return the outputs, given scores, (n, m), and which sets can be used."""
-        finite = ~(torch.isnan(scores) | torch.isinf(scores))
-        right = right & (finite | ~mask).all(1)
+        right = right & (finite(scores, self.most) | ~mask).all(1)
         return tuple(_with_nan(output, right, mask) for output in self.outcome(scores, mask))
 
 

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 __all__ = [
+    "MOST",
     "FeatureScorer",
     "Floats",
     "at_set",
     "doubles",
+    "finite",
     "look_up",
     "mean_of_set",
     "table_of",
@@ -21,6 +23,8 @@ __all__ = [
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+MOST = float(np.finfo(np.float64).max)  # the largest number that is finite
 
 
 class FeatureScorer(nn.Module, ABC):
@@ -55,6 +59,11 @@ class FeatureScorer(nn.Module, ABC):
 def doubles(values: ArrayLike) -> Tensor:
     """Return a constant of a graph, in double precision."""
     return torch.tensor(np.asarray(values, dtype=np.float64))
+
+
+def finite(values: Tensor, most: Tensor) -> Tensor:
+    """Return which values are finite, given the buffer of `MOST`: ``torch.isinf`` of a graph looks at single precision."""
+    return (values >= -most) & (values <= most)
 
 
 def table_of(values: Tensor) -> Tensor:
