@@ -62,7 +62,7 @@ def doubles(values: ArrayLike) -> Tensor:
 
 
 def finite(values: Tensor, most: Tensor) -> Tensor:
-    """Return which values are finite, given the buffer of `MOST`: ``torch.isinf`` of a graph looks at single precision."""
+    """Return which values are finite, given a buffer of `MOST`; ``torch.isinf`` of a graph takes them as single."""
     return (values >= -most) & (values <= most)
 
 
