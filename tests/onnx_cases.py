@@ -119,6 +119,26 @@ def blend(kind, codes):
     return whole
 
 
+def blend_of_folds():
+    """A blend as a search makes it: two models of each of two architectures; the numbers of trees differ."""
+    frame = table(target="rank")
+    encoder = TableEncoder.fit(
+        frame, set_id="trip", target="chosen", target_kind="rank", codes=True, situation=["weather", "hour"]
+    )
+    sets = encoder(frame).sets
+    whole = _fit(Ranker(FATE(width=4), **QUICK), sets)
+    makes = {
+        "nets": [Ranker(FATE(width=4), relative=True, **QUICK | {"random_state": seed}) for seed in (0, 1)],
+        "trees": [LambdaMART(trees, min_child_samples=5) for trees in (3, 9)],
+    }
+    parts = []
+    for name, models in makes.items():
+        fitted = [_fit(model, sets_for(model, sets, whole.categories_)) for model in models]
+        parts.append(Part(name, 0.5, fitted, [0.7, 1.3]))
+    whole.blend_ = Blend(whole.task, parts, whole.categories_)
+    return whole
+
+
 def trees(kind, **kwargs):
     y = {LambdaMART: RANKS, BoostedLogit: CHOICES, BoostedSubset: SOME}[kind]
     return _fit(kind(8, min_child_samples=5, **kwargs), X, y, situation=SITUATION)
@@ -162,6 +182,7 @@ MODELS = {
     "blend, ranker": lambda: blend("rank", codes=True),
     "blend, chooser": lambda: blend("choice", codes=True),
     "blend, subset": lambda: blend("subset", codes=False),
+    "blend, of folds": blend_of_folds,
     "rank svm": lambda: _fit(RankSVM(relative=True), X, RANKS, situation=SITUATION),
     "linear ranker": lambda: _fit(LinearRanker(), HEAVY, RANKS),
     "best column": lambda: _fit(BestColumn(), X, RANKS),

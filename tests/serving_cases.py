@@ -102,9 +102,9 @@ async def _send(client, method, path, body):
 
 
 @contextmanager
-def server(*arguments, **environment):
+def server(*arguments, program=("-m", "entourage"), **environment):
     """Run ``entourage serve`` in a process of its own; yield the process and its port. No process is left behind."""
-    command = [sys.executable, "-m", "entourage", "serve", *map(str, arguments), "--port", "0"]
+    command = [sys.executable, *program, "serve", *map(str, arguments), "--port", "0"]
     process = subprocess.Popen(
         command,
         stderr=subprocess.PIPE,

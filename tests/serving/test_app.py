@@ -1,8 +1,11 @@
 """The routes of the server, asked within the process."""
 
 import asyncio
+import base64
+import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -256,6 +259,10 @@ def test_other_content_paths_and_methods_are_refused(app):
             return await client.post("/v1/predict", content=b"{}", headers={"content-type": "text/plain"})
 
     assert asyncio.run(send()).status_code == 415
+    compressed = ask(app, "/v1/predict", hotel_body(), headers={"content-encoding": "gzip"})
+    assert compressed.status_code == 415
+    assert refused(compressed)[0].startswith("The body needs to come as it is, not compressed")
+    assert ask(app, "/v1/models/", method="GET").status_code == 404  # and no redirect
 
 
 def test_a_token_is_needed_where_there_is_one(chooser):
@@ -313,7 +320,23 @@ def test_the_examples_of_the_pages_work(app):
             assert ask(app, path, example).status_code == 200, path
             tried += 1
     assert tried == 9
-    assert "swagger" in ask(app, "/docs", method="GET").text
+
+
+def test_the_page_needs_no_token_and_says_nothing_and_its_script_and_style_are_allowed_to_run(chooser):
+    app = create_app(chooser, token="a-token-of-enough-characters")
+    page = ask(app, "/docs", method="GET")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for told in (*COLUMNS, "//", "src=", "innerHTML"):
+        assert told not in page.text.replace("// in this page", "").replace("// names of columns", "")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    for kind in ("script", "style"):
+        content = page.text.split(f"<{kind}>")[1].split(f"</{kind}>")[0]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert ask(app, "/openapi.json", method="GET").status_code == 401
+    assert ask(app, "/redoc", method="GET").status_code == 401
 
 
 def test_errors_of_the_server_itself_tell_nothing(app, chooser, monkeypatch, caplog):
@@ -325,6 +348,31 @@ def test_errors_of_the_server_itself_tell_nothing(app, chooser, monkeypatch, cap
     assert answer.status_code == 500
     assert refused(answer)[0] == "Something went wrong in the server; its log says what."
     assert "secret" in caplog.text
+
+
+def test_the_digest_is_that_of_the_model_also_where_the_file_is_replaced_meanwhile(tmp_path, monkeypatch):
+    path = tmp_path / "m.entourage"
+    contents = {}
+    for seed in (0, 1):
+        logit(seed).save(path)
+        contents[seed] = path.read_bytes()
+    app = create_app(path)
+    read = Path.read_bytes
+
+    def read_then_replace(self):
+        data = read(self)
+        if self == path:
+            path.write_bytes(contents[0] if data == contents[1] else contents[1])
+        return data
+
+    monkeypatch.setattr(Path, "read_bytes", read_then_replace)
+    for _ in range(2):
+        told = ask(app, "/v1/reload").json()["models"][0]
+        seed = next(
+            seed for seed, data in contents.items() if hashlib.sha256(data).hexdigest() == told["sha256"]
+        )
+        answer = ask(app, "/v1/predict", {"sets": ARRAYS["sets"]}).json()
+        np.testing.assert_allclose(answer["sets"][0]["scores"], scores_of(logit(seed)), atol=1e-9)
 
 
 def test_the_log_has_one_line_a_request_without_what_was_in_it(app, caplog):

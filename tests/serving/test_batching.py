@@ -105,7 +105,8 @@ def test_a_request_that_waits_too_long_is_refused_and_not_scored():
         second = asyncio.create_task(batcher.predict(request_of(2)))
         found = await asyncio.gather(first, second, return_exceptions=True)
         scorer.go.set()
-        await batcher.close()
+        while batcher.busy:
+            await asyncio.sleep(0.001)
         return found
 
     begin = time.monotonic()
@@ -149,3 +150,24 @@ def test_a_call_runs_by_itself_in_the_thread_of_the_model():
 def test_limits_are_checked():
     with pytest.raises(ValueError, match="seconds needs a number above 0"):
         Limits(seconds=0)
+
+
+def test_what_is_not_answered_when_a_stop_has_to_end_is_refused():
+    scorer = Scorer()
+    batcher = Batcher(scorer, Limits())
+
+    async def stop():
+        running = [asyncio.create_task(batcher.predict(request_of(size))) for size in (3, 30)]
+        while not scorer.began.is_set():
+            await asyncio.sleep(0.001)
+        assert batcher.refuse_rest(Refusal(503, "No time left.")) == 2
+        found = await asyncio.gather(*running, return_exceptions=True)
+        await batcher.close()  # ends, though the thread is still at work
+        assert batcher.busy
+        scorer.go.set()
+        while batcher.busy:
+            await asyncio.sleep(0.001)
+        return found
+
+    assert [one.status for one in asyncio.run(stop())] == [503, 503]
+    assert scorer.passes == [[[3]]]  # what was refused while it waited is not scored

@@ -2,12 +2,21 @@
 
 import jaxtyping
 import numpy as np
+import pyarrow as pa
 import pytest
 from serving_cases import ask, hotel_chooser, hotels, packed, sets_in_json
 
 from entourage import FATE, FETA, DiscreteChooser, Ranker, SubsetChooser, load
 from entourage.baselines import BestColumnLogit, BoostedSubset, LinearRanker
-from entourage.choice import LatentClassLogit, MixedLogit, MultinomialLogit, RandomRegret
+from entourage.choice import (
+    ContextualLogit,
+    CrossNestedLogit,
+    LatentClassLogit,
+    MixedLogit,
+    MultinomialLogit,
+    NestedLogit,
+    RandomRegret,
+)
 from entourage.serving import create_app, to_onnx
 
 NET = {"steps": 5, "random_state": 0}
@@ -102,3 +111,72 @@ def test_server_onnx_and_python_agree_on_tables_with_text_and_missing_values(tmp
         np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
         np.testing.assert_allclose(scores[0], expected, atol=1e-5)
         np.testing.assert_allclose(answer["probabilities"], probabilities[0], atol=1e-5)
+
+
+def of_alternatives(kind, k):
+    """A model of alternatives by their ids, and sets of them."""
+    rng = np.random.default_rng(0)
+    ids = np.stack([rng.permutation(k) + 1 for _ in range(150)])
+    y = rng.integers(0, k, 150)
+    if kind in ("MultinomialLogit", "ContextualLogit"):
+        made = {"MultinomialLogit": MultinomialLogit, "ContextualLogit": ContextualLogit}[kind]
+        return made(alternatives=k, l2=1.0).fit(ids[..., None], y), ids[:9, :, None].astype(float)
+    X = np.stack([rng.normal(size=ids.shape), 10.0 * ids], axis=2)
+    if kind == "NestedLogit":
+        return NestedLogit([[10, 20]], alternative=1).fit(X, y), X[:9]
+    return CrossNestedLogit([[10, 20], [20, 30]], alternative=1).fit(X, y), X[:9]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::entourage.errors.DataWarning", "ignore:.*onverge", "ignore:Not identified"
+)
+@pytest.mark.parametrize(
+    ("kind", "k"),
+    [
+        ("MultinomialLogit", 4),
+        ("MultinomialLogit", 2),
+        ("ContextualLogit", 4),
+        ("ContextualLogit", 2),
+        ("NestedLogit", 3),
+        ("CrossNestedLogit", 3),
+    ],
+)
+def test_a_model_of_alternatives_is_served_with_ids_that_there_are(kind, k, tmp_path):
+    model, new = of_alternatives(kind, k)
+    model.save(tmp_path / "m.entourage")
+    app = create_app(tmp_path / "m.entourage")
+    answer = ask(app, "/v1/predict", {"sets": [{"objects": one} for one in new.tolist()]})
+    np.testing.assert_allclose(
+        packed(answer.json()["sets"], "scores"), model.predict_scores(new).ravel(), atol=1e-5
+    )
+    place, ids = (0, [1.0, 2.0, 3.0, 4.0][:k]) if "Nested" not in kind else (1, [10.0, 20.0, 30.0])
+    assert ask(app, "/v1/model", method="GET").json()["alternatives"] == {str(place): ids}
+    pages = ask(app, "/openapi.json", method="GET").json()
+    example = pages["paths"]["/v1/predict"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    assert ask(app, "/v1/predict", example).status_code == 200
+    wrong = new[0].tolist()
+    wrong[0][place] = 77
+    answer = ask(app, "/v1/predict", {"sets": [{"objects": wrong}]})
+    assert answer.status_code == 422
+
+
+@pytest.mark.filterwarnings(
+    "ignore::entourage.errors.DataWarning", "ignore:.*onverge", "ignore:Not identified"
+)
+def test_alternatives_in_a_column_of_numbers_are_told_by_its_name():
+    rng = np.random.default_rng(0)
+    price, y = rng.normal(size=(100, 3)), rng.integers(0, 3, 100)
+    table = {
+        "trip": np.repeat(np.arange(100), 3),
+        "note": np.where(
+            rng.random(300) < 0.1, np.nan, rng.normal(size=300)
+        ),  # two features: a value, and whether
+        "mode": np.tile([5, 7, 9], 100),
+        "price": price.ravel(),
+        "chosen": (np.arange(3) == y[:, None]).ravel().astype(int),
+    }
+    model = NestedLogit([[5, 7]], alternative="mode").fit(pa.table(table), set_id="trip", target="chosen")
+    app = create_app(model)
+    columns = {one["name"]: one for one in ask(app, "/v1/model", method="GET").json()["columns"]}
+    assert columns["mode"]["alternatives"] == [5.0, 7.0, 9.0]
+    assert "alternatives" not in columns["price"]

@@ -18,9 +18,10 @@ from commands import run
 from onnx_cases import MODELS, QUICK, RANKS, X, on_table, table
 
 from entourage import FATE, FETA, Ranker
-from entourage.baselines import LinearRanker, RandomRanker
+from entourage.baselines import BestColumn, LinearRanker, RandomRanker
 from entourage.cli import main
 from entourage.errors import UserError
+from entourage.estimators.baselines.trees import Trees
 from entourage.estimators.net_estimator import NetEstimator
 from entourage.estimators.plugins import model_class, model_names
 from entourage.nets import Net, Scorer
@@ -28,8 +29,10 @@ from entourage.serving import to_onnx
 from entourage.serving.onnx import ExportError
 from entourage.serving.onnx import export as exports
 from entourage.serving.onnx import graph as graphs
+from entourage.serving.onnx.baselines import TreesOfFeatures
 from entourage.serving.onnx.check import compare_with_model
-from entourage.serving.onnx.graph import ModelGraph
+from entourage.serving.onnx.graph import ModelGraph, scorer_of
+from entourage.serving.onnx.sharing import architecture
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRITTEN_BY_HEAVY_TESTS = [
@@ -187,6 +190,20 @@ def test_a_minute_of_a_time_of_1e9_seconds_is_not_lost(exported):
     assert abs(early - late) > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_scores_that_are_not_finite_are_nan_in_a_graph_where_the_model_refuses_them():
+    model = LinearRanker().fit(X, RANKS)
+    model.coef_ = np.array([1e200, 1.0, 1.0])
+    graph = Traced(ModelGraph(model))
+    far = np.stack([X[0], X[1]])
+    far[0, 0, 0] = 1e200
+    with pytest.raises(UserError, match="not finite"):
+        model.predict_scores(far)
+    scores = graph.run(None, {"objects": far, "mask": np.ones((2, 4), dtype=bool)})[0]
+    assert np.isnan(scores[0]).all()
+    np.testing.assert_allclose(scores[1], model.predict_scores(far[1:])[0], rtol=1e-12)
+
+
 def test_metadata_say_what_columns_and_outputs_are(exported):
     about = json.loads(onnx.load(exported[1]).metadata_props[0].value)
     assert about["task"] == "rank"
@@ -310,6 +327,48 @@ def test_a_written_graph_has_symbolic_axes_and_scores_as_its_model_does(kind, tm
         assert axes[:2] == ["sets", axes[1]] if name == "situation" else axes[0] == "sets"
         assert alone or axes[1] == "objects"
     assert written.deviation < 1e-5
+
+
+@pytest.mark.heavy
+def test_models_of_one_architecture_share_a_function_and_keep_their_own_weights(tmp_path):
+    model = MODELS["blend, of folds"]()
+    written = model.to_onnx(tmp_path / "model.onnx")
+    assert written.deviation < 1e-5
+    proto = onnx.load(tmp_path / "model.onnx")
+    onnx.checker.check_model(proto)
+    calls = [node.op_type for node in proto.graph.node if node.domain == "entourage"]
+    assert sorted(calls) == ["architecture_0"] * 2 + ["architecture_1"] * 2
+    assert [function.name for function in proto.functions] == ["architecture_0", "architecture_1"]
+    assert not any(node.metadata_props or node.doc_string for own in proto.functions for node in own.node)
+    assert axes_of(tmp_path / "model.onnx")["scores"] == ["sets", "objects"]
+
+
+def test_an_architecture_is_the_same_where_weights_alone_differ():
+    def architecture_of(kind, **kwargs):
+        return architecture(scorer_of(kind(**kwargs).fit(X * rng.uniform(0.5, 2.0), RANKS)))
+
+    rng = np.random.default_rng(0)
+    fate = architecture_of(Ranker, net=FATE(width=4), **QUICK)
+    assert fate == architecture_of(Ranker, net=FATE(width=4), **QUICK | {"random_state": 1})
+    assert fate != architecture_of(Ranker, net=FATE(width=5), **QUICK)
+    assert fate != architecture_of(Ranker, net=FATE(width=4), relative=True, **QUICK)
+    assert fate != architecture_of(Ranker, net=FATE(width=4), members=2, **QUICK)
+    assert fate != architecture_of(LinearRanker)
+    trees = TreesOfFeatures(Trees(*map(np.array, ([0], [0.5], [-1], [-2], [1.0, 2.0], [2]))))
+    more = TreesOfFeatures(
+        Trees(*map(np.array, ([0, 1], [0.5, 0.1], [-1, -1], [-2, -2], [1.0, 2.0, 3.0, 4.0], [2, 2])))
+    )
+    assert architecture(trees) == architecture(more)
+
+
+@pytest.mark.heavy
+def test_numbers_beyond_single_precision_are_finite_in_a_written_graph(tmp_path):
+    model = BestColumn().fit(X, RANKS)
+    model.to_onnx(tmp_path / "model.onnx")
+    far = np.array([[[1e300] * 3, [-1e39] * 3, [2.0] * 3]])
+    feeds = {"objects": far, "mask": np.ones((1, 3), dtype=bool)}
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(session.run(["scores"], feeds)[0], model.predict_scores(far), rtol=1e-12)
 
 
 class OwnScorer(Scorer):

@@ -8,6 +8,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,46 @@ def test_a_stop_under_load_answers_all_that_was_accepted_and_ends_with_code_0(fi
         np.testing.assert_allclose(scores_in(body), expected[0], atol=1e-5)
 
 
+SLOW = """
+import time
+import entourage.serving.app as app
+app.answer_what_if = lambda *given: time.sleep(300)
+from entourage.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_stop_has_an_end_also_while_a_long_request_runs(files, signals):
+    """With one signal after --stop-timeout, with a second one at once: 503, exit code 3."""
+    seconds = {1: "0.5", 2: "200"}[signals]
+
+    async def stop_while_it_runs(process, port):
+        clients = [
+            Client(port, BODY | {"change": "price *= 2"}, "/v1/whatif"),
+            Client(port, BODY),  # waits behind the long one
+        ]
+        running = []
+        for one in clients:
+            running.append(asyncio.create_task(one.run(most=1)))
+            await asyncio.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        if signals == 2:
+            await asyncio.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.gather(*running), 30)
+        return clients
+
+    with server(files[0], "--stop-timeout", seconds, program=("-c", SLOW)) as (process, port):
+        clients = asyncio.run(stop_while_it_runs(process, port))
+        assert process.wait(20) == 3
+    for one in clients:
+        assert one.lost == []
+        (status, body), *_ = one.answers
+        assert status == 503
+        assert json.loads(body)["error"]["message"].startswith("The server stops, and there was no time left")
+
+
 def test_reloads_under_load_fail_no_request_and_mix_no_models(files, expected, tmp_path):
     path = tmp_path / "m.entourage"
     path.write_bytes(files[0].read_bytes())
@@ -130,6 +171,29 @@ def test_after_a_kill_a_new_server_answers_as_before_and_its_log_keeps_the_token
     assert "objects" not in log
 
 
+def refuse_endless_heads(port):
+    """A header without an end, at the first request of a connection and at a later one, is refused."""
+    health = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    for before in (b"", health + b"\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as one, suppress(ConnectionError):
+            one.sendall(before + health + b"x: ")
+            for _ in range(1000):  # 64 MB, of which next to nothing is read
+                one.sendall(b"a" * 2**16)
+            raise AssertionError("The server reads headers without an end.")
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as one:
+            for sent, wanted in (
+                (before, b"alive"),
+                (health + b"x: " + b"a" * 70_000, b"at most 65536 bytes"),
+            ):
+                one.sendall(sent)
+                answer = b""
+                while sent and wanted not in answer:
+                    part = one.recv(2**16)
+                    assert part
+                    answer += part
+            assert answer.startswith(b"HTTP/1.1 431 ")
+
+
 def test_memory_stays_flat_and_slow_or_broken_clients_hold_nobody_up(files):
     async def load_it(port, each):
         clients = [Client(port, BODY) for _ in range(CLIENTS)]
@@ -154,6 +218,7 @@ def test_memory_stays_flat_and_slow_or_broken_clients_hold_nobody_up(files):
         assert megabytes(process.pid) - before < 8
         for one in idle:
             one.close()
+        refuse_endless_heads(port)
         with pytest.raises(
             urllib.error.HTTPError, match="413"
         ):  # not a connection that breaks while it is sent

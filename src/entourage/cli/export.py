@@ -30,7 +30,7 @@ def export(
     The graph takes cells of a table, or features where the model was fitted to arrays, and returns scores and
     probabilities, for any number of sets of any size. Before it is written, it is compared with the model on random
     sets of 1 to 1,000 objects. Names of columns and levels of text are in its metadata. A blend (auto) of dozens of
-    models takes minutes. Example:
+    models takes a minute or two. Example:
 
     entourage export model.entourage -o model.onnx
     """

@@ -36,6 +36,14 @@ def serve(
         int, typer.Option(min=1, help="Requests that may wait for a model; more get 429.")
     ] = 1024,
     timeout: Annotated[float, typer.Option(min=0.01, help="Seconds for a request to be answered.")] = 30.0,
+    stop_timeout: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Seconds for accepted requests to be answered when the server stops; those that are not get 503, and "
+            "the exit code is 3.",
+        ),
+    ] = 30.0,
     shared: Annotated[
         bool,
         typer.Option(
@@ -91,4 +99,4 @@ def serve(
         said = f"Serving {', '.join(paths)} at {address} (its pages: {address}/docs). Stop with Ctrl-C."
         Console(stderr=True).print(said, soft_wrap=True, highlight=False, markup=False)
 
-    run_server(app, listening, on_start=say)
+    run_server(app, listening, stop_seconds=stop_timeout, on_start=say)

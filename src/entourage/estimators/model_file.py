@@ -56,6 +56,7 @@ __all__ = [
     "content_of",
     "describe_net_estimator",
     "load",
+    "load_bytes",
     "members_of",
     "net_estimator_from",
     "save_described",
@@ -74,7 +75,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     content is not what a model has: see :mod:`entourage.estimators.model_file`. No path is taken from a file, and no
     device: a loaded model has ``checkpoint=None`` and ``device="auto"``.
     """
-    content, tensors = tensor_file.read(path, "model")
+    return _made_of(*tensor_file.read(path, "model"), path)
+
+
+def load_bytes(data: bytes, path: str | os.PathLike[str]) -> Any:
+    """Return the model of a file's content, which was read before; ``path`` is what messages call it."""
+    return _made_of(*tensor_file.parse(data, "model", path), path)
+
+
+def _made_of(content: dict[str, Any], tensors: dict[str, Tensor], path: str | os.PathLike[str]) -> Any:
     with refusing(path):
         check_versions(content)
         name = check_choice("estimator", take(content, "estimator", str), model_names())

@@ -15,8 +15,10 @@ from starlette.responses import Response
 
 from entourage import __version__
 from entourage.serving.answers import answer_influence, answer_what_if
+from entourage.serving.api_page import api_page, headers_of_page
 from entourage.serving.cells import say_type
 from entourage.serving.gate import Gate, State
+from entourage.serving.json_body import read_json
 from entourage.serving.limits import Limits
 from entourage.serving.metrics import Metrics
 from entourage.serving.models import Models, Served
@@ -48,7 +50,7 @@ def create_app(
     ----------
     models : a fitted model, the path of a model file, or a dict of names to such; the first is meant where a
         request names none
-    token : a bearer token that all requests but ``/healthz`` and ``/readyz`` need
+    token : a bearer token that all requests but ``/healthz``, ``/readyz`` and the page ``/docs`` need
     limits : on requests
     share_batches : whether requests share forward passes
     device : where nets from files run: "cpu", "cuda", or "auto"
@@ -81,7 +83,14 @@ def create_app(
         state.stopping = True
         await service.models.close()
 
-    app = FastAPI(title="Entourage", version=__version__, lifespan=lifespan)
+    app = FastAPI(
+        title="Entourage",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # behind a proxy with TLS, a redirect would lead to where there is none
+    )
     app.state.service, app.state.gate = service, state
     app.add_middleware(Gate, state=state, metrics=service.metrics)
     app.add_exception_handler(HTTPException, _say_http_error)
@@ -97,6 +106,7 @@ def create_app(
     app.add_route("/v1/model", service.describe, methods=["GET"])
     app.add_route("/v1/models", service.list_models, methods=["GET"])
     app.add_route("/v1/models/{name}", service.describe, methods=["GET"])
+    app.add_route("/docs", _show_page, methods=["GET"])
     app.add_route("/healthz", _say_alive, methods=["GET"])
     app.add_route("/readyz", _readiness(state), methods=["GET"])
     app.add_route("/metrics", service.show_metrics, methods=["GET"])
@@ -182,14 +192,7 @@ class Service:
 
     def _checked(self, raw: bytes, name: str | None, known: frozenset[str]) -> tuple[Any, Served, Request]:
         """Read and check a body; return it, the model that it asks for, and its sets."""
-        try:
-            body = json.loads(raw)
-        except json.JSONDecodeError as error:
-            raise Refusal(
-                422, f"The body is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
-            ) from None
-        except (ValueError, RecursionError):  # no text, a number of thousands of digits, nested too deeply
-            raise Refusal(422, "The body is no JSON that can be read.") from None
+        body = read_json(raw)
         if type(body) is not dict:
             raise Refusal(422, f"The body is an object with sets in it; got {say_type(body)}.")
         if not body.keys() <= known:
@@ -212,6 +215,10 @@ def _name_of(source: Any) -> str:
 def _json(content: Any) -> Response:
     body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     return Response(body, media_type="application/json")
+
+
+async def _show_page(request: HttpRequest) -> Response:
+    return Response(api_page(), media_type="text/html; charset=utf-8", headers=headers_of_page())
 
 
 async def _say_alive(request: HttpRequest) -> Response:

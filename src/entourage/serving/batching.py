@@ -57,6 +57,7 @@ class Batcher:
     ) -> None:
         self._score, self._limits, self._share, self._on_batch = score, limits, share, on_batch
         self._lanes: dict[int, deque[_Job]] = {}
+        self._open: set[asyncio.Future[Any]] = set()  # what is not answered yet
         self._waiting = 0
         self._last = -1  # the lane that had its turn
         self._runner: asyncio.Task[None] | None = None
@@ -75,10 +76,22 @@ class Batcher:
         """Return what a function returns, run in the thread of the model, by itself."""
         return await self._submit(request, function)
 
+    @property
+    def busy(self) -> bool:
+        """Whether the thread of the model is at work, be it for a request that was given up."""
+        return self._runner is not None
+
     async def close(self) -> None:
         """Wait until all that was accepted is answered. The thread ends when nothing refers to the batcher any more."""
-        while self._runner is not None:
-            await asyncio.wait([self._runner])
+        while self._open:
+            await asyncio.wait(self._open)
+
+    def refuse_rest(self, refusal: Refusal) -> int:
+        """Refuse all that is not answered yet; return how many requests that are."""
+        rest = [done for done in self._open if not done.done()]
+        for done in rest:
+            done.set_exception(refusal)
+        return len(rest)
 
     async def _submit(self, request: Request, call: Callable[[], Any] | None) -> Any:
         if self._waiting >= self._limits.queue:
@@ -91,6 +104,7 @@ class Batcher:
         job = _Job(request, call, loop.create_future())
         self._lanes.setdefault(job.lane, deque()).append(job)
         self._waiting += 1
+        self._open.add(job.done)
         if self._runner is None:
             self._runner = loop.create_task(self._run())
         late = loop.call_later(self._limits.seconds, _expire, job, self._limits.seconds)
@@ -98,6 +112,7 @@ class Batcher:
             return await job.done
         finally:
             late.cancel()
+            self._open.discard(job.done)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -20,7 +20,7 @@ App: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[N
 
 logger = logging.getLogger("entourage.serving")
 
-_OPEN = frozenset({"/healthz", "/readyz"})  # need no token: they say nothing but yes or no
+_OPEN = frozenset({"/healthz", "/readyz", "/docs"})  # need no token: they say nothing of the models
 _ROUTES = frozenset(
     {
         "/v1/predict",
@@ -34,7 +34,6 @@ _ROUTES = frozenset(
         "/metrics",
         "/openapi.json",
         "/docs",
-        "/redoc",
     }
 )
 _OF_A_MODEL = ("predict", "influence", "whatif", "reload")

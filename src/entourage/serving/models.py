@@ -14,8 +14,8 @@ from typing import Any
 
 from entourage import __version__
 from entourage.errors import UserError
-from entourage.estimators import load
 from entourage.estimators.base import SetPredictor
+from entourage.estimators.model_file import load_bytes
 from entourage.serving.answers import answer_predictions
 from entourage.serving.batching import Batcher
 from entourage.serving.limits import Limits
@@ -105,6 +105,7 @@ class Models:
         self._metrics = metrics
         self._loading = asyncio.Lock()
         self._served: dict[str, Served] = {}
+        self._leaving: set[Batcher] = set()  # of models that others took the place of
         for name in sources:
             self._place(self._load(name))
 
@@ -141,14 +142,29 @@ class Models:
                 self._place(served)
                 self._metrics.count_reload(served.name, "loaded")
                 logger.info("model %s loaded again, sha256 %s", served.name, served.sha256)
-        for served in old:
-            await served.batcher.close()
+        leaving = {served.batcher for served in old}
+        self._leaving |= leaving
+        for batcher in leaving:
+            await batcher.close()
+        self._leaving = {batcher for batcher in self._leaving if batcher.busy}
         return fresh
+
+    @property
+    def busy(self) -> bool:
+        """Whether a model is at work or loaded again, be it for a request that was given up."""
+        return self._loading.locked() or any(batcher.busy for batcher in self._batchers())
 
     async def close(self) -> None:
         """Wait until all that was accepted is answered."""
-        for served in self._served.values():
-            await served.batcher.close()
+        for batcher in self._batchers():
+            await batcher.close()
+
+    def refuse_rest(self, refusal: Refusal) -> int:
+        """Refuse all that is not answered yet; return how many requests that are."""
+        return sum(batcher.refuse_rest(refusal) for batcher in self._batchers())
+
+    def _batchers(self) -> list[Batcher]:
+        return [*(served.batcher for served in self._served.values()), *self._leaving]
 
     def _place(self, served: Served) -> None:
         self._served[served.name] = served
@@ -164,8 +180,8 @@ class Models:
             if not hasattr(model, "n_features_in_"):
                 raise UserError(f"Model {name!r} is not fitted yet; call fit first.")
         else:
-            digest = hashlib.sha256(_bytes_of(source)).hexdigest()
-            model = load(source)
+            data = _bytes_of(source)  # read once, so that the digest is that of the model
+            model, digest = load_bytes(data, source), hashlib.sha256(data).hexdigest()
         known = model.get_params(deep=False)
         settings = {"device": self._device, "verbose": False}
         if not _in_memory(source):
@@ -202,6 +218,8 @@ def _in_memory(source: Any) -> bool:
 
 def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
+        if Path(path).exists() and not Path(path).is_file():  # to read a pipe may never end
+            raise UserError(f"{path} is no file. Give a model file, made by model.save(...).")
         return Path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror or error}.") from None

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from entourage.choice import NestedLogit
 from entourage.data.columns import Column, encode_column
 from entourage.data.encoder import TableEncoder
 from entourage.data.sets import Sets
@@ -187,7 +188,12 @@ class TableSchema(Schema):
     [[3.0, None]]
     """
 
-    def __init__(self, encoder: TableEncoder, on_unfamiliar: OnUnfamiliar = lambda *told: None) -> None:
+    def __init__(
+        self,
+        encoder: TableEncoder,
+        on_unfamiliar: OnUnfamiliar = lambda *told: None,
+        ids: Mapping[int, Sequence[float]] | None = None,
+    ) -> None:
         self.encoder, self._on_unfamiliar = encoder, on_unfamiliar
         self._levels = {column.name: frozenset(column.levels) for column in encoder.columns}
         self.own = [column for column in encoder.columns if column.role == "object"]
@@ -195,6 +201,9 @@ class TableSchema(Schema):
         self._names = frozenset(column.name for column in self.own)
         self._shared_names = frozenset(column.name for column in self.shared)
         self._readers = {c.name: reader_of(c, encoder.missing) for c in encoder.columns}
+        begins = accumulate((column.width for column in self.own), initial=0)
+        places = {c.name: at for c, at in zip(self.own, begins, strict=False) if c.kind in ("number", "flag")}
+        self._ids = {name: ids[at] for name, at in places.items() if ids and at in ids}
 
     def read_objects(self, objects: list[Any], place: _Places) -> list[list[Any]]:
         """Check the objects of all sets, one after the other; return their columns."""
@@ -280,7 +289,8 @@ class TableSchema(Schema):
 
     def describe(self) -> dict[str, Any]:
         """Return what clients need to know: columns, kinds and levels."""
-        return {"columns": [_describe(c) for c in self.own], "situation": [_describe(c) for c in self.shared]}
+        own = [_describe(c) | _alternatives(self._ids.get(c.name)) for c in self.own]
+        return {"columns": own, "situation": [_describe(c) for c in self.shared]}
 
     def json_schema(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the JSON schemas of an object and of a situation; None where there is none."""
@@ -288,7 +298,10 @@ class TableSchema(Schema):
 
     def example(self, objects: int = 3) -> dict[str, Any]:
         """Return a set that the model takes, made from its own columns."""
-        rows = [{c.name: _example_value(c, i) for c in self.own} for i in range(objects)]
+        rows = [
+            {c.name: _example_value(c, i, self._ids.get(c.name)) for c in self.own}
+            for i in range(_fewer(objects, self._ids))
+        ]
         shared = {c.name: _example_value(c, 0) for c in self.shared}
         return {"objects": rows} | ({"situation": shared} if shared else {})
 
@@ -303,8 +316,13 @@ class ArraySchema(Schema):
     Sets(1 set of 2 objects, 2 features)
     """
 
-    def __init__(self, n_features: int, n_situation_features: int = 0) -> None:
-        self.n_features, self.n_shared = n_features, n_situation_features
+    def __init__(
+        self,
+        n_features: int,
+        n_situation_features: int = 0,
+        ids: Mapping[int, Sequence[float]] | None = None,
+    ) -> None:
+        self.n_features, self.n_shared, self._ids = n_features, n_situation_features, dict(ids or {})
 
     def read_objects(self, objects: list[Any], place: _Places) -> list[list[Any]]:
         """Check the objects of all sets, one after the other; return their numbers."""
@@ -338,7 +356,10 @@ class ArraySchema(Schema):
 
     def describe(self) -> dict[str, Any]:
         """Return what clients need to know: how many numbers."""
-        return {"n_features": self.n_features, "n_situation_features": self.n_shared}
+        found: dict[str, Any] = {"n_features": self.n_features, "n_situation_features": self.n_shared}
+        if self._ids:  # by the place of the number that says which one an object is
+            found["alternatives"] = {str(place): list(ids) for place, ids in self._ids.items()}
+        return found
 
     def json_schema(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the JSON schemas of an object and of a situation; None where there is none."""
@@ -346,7 +367,13 @@ class ArraySchema(Schema):
 
     def example(self, objects: int = 3) -> dict[str, Any]:
         """Return a set that the model takes."""
-        rows = [[round(0.5 * i + 0.1 * j, 1) for j in range(self.n_features)] for i in range(objects)]
+        rows = [
+            [
+                self._ids[j][i] if j in self._ids else round(0.5 * i + 0.1 * j, 1)
+                for j in range(self.n_features)
+            ]
+            for i in range(_fewer(objects, self._ids))
+        ]
         shared = [round(0.1 * j, 1) for j in range(self.n_shared)]
         return {"objects": rows} | ({"situation": shared} if shared else {})
 
@@ -354,8 +381,27 @@ class ArraySchema(Schema):
 def schema_of(model: Any, on_unfamiliar: OnUnfamiliar = lambda *told: None) -> Schema:
     """Return what requests to a fitted model look like; ``on_unfamiliar`` is told of values that it never saw."""
     if model.table_ is not None:
-        return TableSchema(encoder_of(model), on_unfamiliar)
-    return ArraySchema(model.n_features_in_, model.n_situation_features_in_)
+        return TableSchema(encoder_of(model), on_unfamiliar, _ids_of(model))
+    return ArraySchema(model.n_features_in_, model.n_situation_features_in_, _ids_of(model))
+
+
+def _ids_of(model: Any) -> dict[int, list[float]]:
+    """Return the ids of alternatives that a model knows, by the place of the feature that holds them."""
+    count = getattr(model, "alternatives", None)
+    if count is not None:
+        return {0: [float(one) for one in range(1, count + 1)]}
+    if not isinstance(model, NestedLogit):
+        return {}
+    places = [place for place in range(model.n_features_in_) if model.is_id(place)]
+    return {places[0]: model.alternatives_.tolist()} if len(places) == 1 else {}  # of text, the levels say it
+
+
+def _fewer(objects: int, ids: Mapping[Any, Sequence[float]]) -> int:
+    return min([objects, *map(len, ids.values())])
+
+
+def _alternatives(ids: Sequence[float] | None) -> dict[str, Any]:
+    return {} if ids is None else {"alternatives": list(ids)}
 
 
 def _read_rows(rows: list[Any], width: int, what: str, path: Any) -> list[float]:
@@ -415,7 +461,9 @@ def _numbers_schema(width: int) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "number"}, "minItems": width, "maxItems": width}
 
 
-def _example_value(column: Column, i: int) -> Any:
+def _example_value(column: Column, i: int, ids: Sequence[float] | None = None) -> Any:
+    if ids is not None:
+        return bool(ids[i]) if column.kind == "flag" else ids[i]
     if column.kind in ("category", "code"):
         return column.levels[i % len(column.levels)] if column.levels else None
     if column.kind == "flag":

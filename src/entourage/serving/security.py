@@ -122,6 +122,9 @@ async def read_body(
     kind = given.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
         raise Refusal(415, "The body needs to be JSON: send the header 'Content-Type: application/json'.")
+    coding = given.get(b"content-encoding", b"identity").strip().lower()
+    if coding not in (b"identity", b""):
+        raise Refusal(415, "The body needs to come as it is, not compressed: leave out Content-Encoding.")
     length = given.get(b"content-length", b"0")
     if length.isdigit() and int(length[:20]) > limits.body:
         raise await _too_large(receive, limits)

@@ -21,7 +21,7 @@ from torch import Tensor
 from entourage.data.files import write_atomically
 from entourage.errors import ModelFileError
 
-__all__ = ["FORMAT", "read", "to_json", "write"]
+__all__ = ["FORMAT", "parse", "read", "to_json", "write"]
 
 MAGIC = b"entourage-file"
 FORMAT = 1
@@ -66,6 +66,11 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         data = Path(path).read_bytes()
     except OSError as error:
         raise ModelFileError(f"{path} can't be read: {error.strerror}.") from error
+    return parse(data, kind, path)
+
+
+def parse(data: bytes, kind: str, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read the content of a file that `write` wrote; ``path`` is what messages call it."""
     head, _, body = data.partition(b"\n")
     words = head.split(b" ")
     if words[0] != MAGIC or len(words) != 3:

@@ -8,7 +8,14 @@ from torch import Tensor, nn
 
 from entourage.estimators.baselines import BestColumn
 from entourage.estimators.baselines.trees import Trees
-from entourage.serving.onnx.scorer import FeatureScorer, Floats, doubles, with_situation
+from entourage.serving.onnx.scorer import (
+    FeatureScorer,
+    Floats,
+    doubles,
+    look_up,
+    table_of,
+    with_situation,
+)
 from entourage.serving.onnx.views import Interpolation, MappedColumns, Standings, draw_mapped
 from entourage.training.quantile_map import QuantileMap
 
@@ -48,6 +55,8 @@ class _Wider(FeatureScorer):
 class LinearScores(_Wider):
     """RankSVM and LinearRanker: a linear utility of standardised features."""
 
+    drawn_by = frozenset({"found"})
+
     mean: Tensor
     scale: Tensor
     coef: Tensor
@@ -75,6 +84,8 @@ class LinearScores(_Wider):
 
 class ColumnScores(_Wider):
     """BestColumn, BestColumnLogit and BestColumnSubset: one column, or a monotone map of it."""
+
+    drawn_by = frozenset({"knots"})
 
     line: Tensor
 
@@ -107,6 +118,8 @@ class ColumnScores(_Wider):
 
 class TreeScores(_Wider):
     """LambdaMART, BoostedLogit and BoostedSubset: boosted trees."""
+
+    drawn_by = frozenset({"feature", "threshold"})
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -144,11 +157,14 @@ class TreesOfFeatures(nn.Module):
     [[1.0, 2.0, 3.0]]
     """
 
+    any_size = frozenset({"roots", "feature", "threshold", "next_nodes", "value"})
+
     roots: Tensor
     feature: Tensor
     threshold: Tensor
     next_nodes: Tensor
     value: Tensor
+    count: Tensor
 
     def __init__(self, trees: Trees) -> None:
         super().__init__()
@@ -165,24 +181,25 @@ class TreesOfFeatures(nn.Module):
         left, right = (np.append(place(side), itself) for side in (trees.left, trees.right))
         roots = np.where(sizes > 0, first_node, nodes + first_leaf)
         self.depth = _depth(roots, left, right, nodes)
+        features = np.append(trees.feature, np.zeros(leaves, np.int64))
         self.register_buffer("roots", torch.from_numpy(roots))
+        self.register_buffer("feature", table_of(torch.from_numpy(features)))
+        self.register_buffer("threshold", table_of(doubles(np.append(trees.threshold, np.zeros(leaves)))))
+        self.register_buffer("next_nodes", table_of(torch.from_numpy(np.append(left, right))))
+        self.register_buffer("value", table_of(doubles(np.append(np.zeros(nodes), trees.value))))
         self.register_buffer(
-            "feature", torch.from_numpy(np.append(trees.feature, np.zeros(leaves, np.int64)))
-        )
-        self.register_buffer("threshold", doubles(np.append(trees.threshold, np.zeros(leaves))))
-        self.register_buffer("next_nodes", torch.from_numpy(np.append(left, right)))
-        self.register_buffer("value", doubles(np.append(np.zeros(nodes), trees.value)))
+            "count", torch.tensor(nodes + leaves)
+        )  # no number of the graph is one of these trees
 
     def forward(self, features: Tensor) -> Tensor:
         """Score ``features (n, m, d)``: ``(n, m)``."""
         features = torch.where(features.abs() <= ZERO, 0.0, features)
-        count = self.feature.shape[0]
-        at = self.roots.expand(features.shape[0], features.shape[1], -1)  # (n, m, trees)
+        at = self.roots + torch.zeros_like(features[..., :1], dtype=torch.int64)  # (n, m, trees)
         for _ in range(self.depth):
-            asked = features.gather(-1, self.feature[at])
-            goes_right = (asked > self.threshold[at]).to(torch.int64)
-            at = self.next_nodes[at + count * goes_right]
-        return self.value[at].sum(-1)
+            asked = features.gather(-1, look_up(self.feature, at))
+            goes_right = (asked > look_up(self.threshold, at)).to(torch.int64)
+            at = look_up(self.next_nodes, at + self.count * goes_right)
+        return look_up(self.value, at).sum(-1)
 
 
 def _depth(roots: Any, left: Any, right: Any, nodes: int) -> int:

@@ -40,19 +40,34 @@ class BlendScores(FeatureScorer):
 
     def forward(self, objects: Tensor, mask: Tensor, situation: Tensor | None) -> Tensor:
         """Score objects."""
-        plain = _without_codes(objects, self.categories)
-        mix = torch.zeros_like(objects[..., 0])
-        for i, (model, codes) in enumerate(zip(self.models, self.knows_codes, strict=True)):
-            scores = model(objects if codes else plain, mask, situation)
-            mix = mix + self.shares[i] * self._contribution(scores, mask, self.scales[i])
-        return self._scores(mix, mask)
+        plain = self.without_codes(objects)
+        scores = [
+            model(objects if codes else plain, mask, situation)
+            for model, codes in zip(self.models, self.knows_codes, strict=True)
+        ]
+        return self.mixed(scores, mask)
 
-    def _contribution(self, scores: Tensor, mask: Tensor, scale: Tensor) -> Tensor:
+    def without_codes(self, objects: Tensor) -> Tensor:
+        """Return what models see that know no codes of levels."""
+        return _without_codes(objects, self.categories)
+
+    def mixed(self, scores: Sequence[Tensor], mask: Tensor) -> Tensor:
+        """Return scores, given those of each model, (n, m)."""
+        together = torch.stack(list(scores))  # (k, n, m): all models at once, so that a graph has few steps
+        masks = mask.unsqueeze(0).expand(len(scores), -1, -1)
+        made = self._contributions(together.flatten(0, 1), masks.flatten(0, 1)).reshape(
+            len(scores), *mask.shape
+        )
+        if not isinstance(self.task, Choice | SubsetChoice):
+            made = made / self.scales[:, None, None]
+        return self._scores((self.shares[:, None, None] * made).sum(0), mask)
+
+    def _contributions(self, scores: Tensor, mask: Tensor) -> Tensor:
         if isinstance(self.task, Choice):
             return choice_probabilities(scores, mask, outside=self.task.outside)[0]
         if isinstance(self.task, SubsetChoice):
             return subset_probabilities(scores)
-        return (scores - mean_of_set(scores.unsqueeze(-1), mask).squeeze(-1)) / scale
+        return scores - mean_of_set(scores.unsqueeze(-1), mask).squeeze(-1)
 
     def _scores(self, mix: Tensor, mask: Tensor) -> Tensor:
         if isinstance(self.task, SubsetChoice):

@@ -1,41 +1,27 @@
 """From a fitted model to an ONNX file."""
 
-import contextlib
 import importlib.util
 import json
-import logging
 import os
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 from entourage import __version__
 from entourage.data.columns import Column
 from entourage.data.files import write_atomically
 from entourage.errors import UserError, check_number
+from entourage.serving.onnx.blends import BlendScores
 from entourage.serving.onnx.check import TOLERANCE, compare_with_model
 from entourage.serving.onnx.graph import ModelGraph
 from entourage.serving.onnx.refusal import ExportError
+from entourage.serving.onnx.sharing import exported_blend
+from entourage.serving.onnx.trace import AXES, inputs_of, traced
 
 __all__ = ["AXES", "METADATA", "Exported", "to_onnx"]
 
 #: The key of the metadata of a graph under which a JSON text says what its columns and outputs are.
 METADATA = "entourage"
-#: The names of the two axes that are symbolic.
-AXES = ("sets", "objects")
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-NOISY = (
-    "torch.onnx",
-    "torch.export",
-    "torch.fx",
-    "torch._dynamo",
-    "torch._functorch",
-    "onnxscript",
-    "onnx_ir",
-)
 
 
 @dataclass(frozen=True)
@@ -114,64 +100,9 @@ def _check_packages() -> None:
 
 def _exported(graph: ModelGraph) -> Any:
     """Return the graph as ONNX has it."""
-    n, m = 2, 3 if graph.scorer.largest is None else min(3, graph.scorer.largest)
-    sets, objects = (torch.export.Dim(name) for name in AXES)
-    inputs: dict[str, torch.Tensor] = {
-        "objects": torch.zeros(n, m, graph.widths[0], dtype=torch.float64),
-        "mask": torch.ones(n, m, dtype=torch.bool),
-    }
-    shapes: dict[str, dict[int, Any]] = {"objects": {0: sets, 1: objects}, "mask": {0: sets, 1: objects}}
-    if graph.widths[1]:
-        inputs["situation"] = torch.zeros(n, graph.widths[1], dtype=torch.float64)
-        shapes["situation"] = {0: sets}
-    try:
-        with _quietly(), torch.no_grad():
-            program = torch.onnx.export(
-                graph,
-                (*inputs.values(),),
-                input_names=list(inputs),
-                output_names=graph.outcome.names,
-                dynamic_shapes=shapes,
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
-    except torch.onnx.errors.OnnxExporterError as error:
-        reason = str(error.__cause__ or error).strip().splitlines()[0]
-        raise ExportError(
-            f"torch can't turn this model into a graph: {reason} A net of your own must do without loops and branches "
-            "that depend on the number or the values of objects."
-        ) from error
-    if program is None:
-        raise ExportError("torch returned no graph; this is a bug.")
-    proto = program.model_proto
-    _strip(proto.graph)
-    return proto
-
-
-def _strip(graph: Any) -> None:
-    """Remove what torch notes of where each node came from: paths of this machine, most of a small file."""
-    del graph.value_info[:]
-    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.initializer):
-        if hasattr(part, "metadata_props"):
-            del part.metadata_props[:]
-        part.doc_string = ""
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Leave out what the exporter says of itself: deprecations within torch, packages that are not needed."""
-    loggers = [logging.getLogger(name) for name in NOISY]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+    if isinstance(graph.scorer, BlendScores):
+        return exported_blend(graph, graph.scorer)
+    return traced(graph, inputs_of(graph.widths, graph.scorer.largest), graph.outcome.names)
 
 
 def _check_axes(proto: Any) -> None:

@@ -40,7 +40,7 @@ from entourage.serving.onnx.logits import (
 from entourage.serving.onnx.nets import NetScores
 from entourage.serving.onnx.outcomes import Outcome
 from entourage.serving.onnx.refusal import ExportError
-from entourage.serving.onnx.scorer import FeatureScorer
+from entourage.serving.onnx.scorer import MOST, FeatureScorer, doubles, finite
 from entourage.serving.onnx.tables import CodedColumns, PlainFeatures
 
 __all__ = ["ModelGraph", "scorer_of"]
@@ -90,8 +90,11 @@ class ModelGraph(nn.Module):
     widths : how many numbers come of an object, and of a situation
     """
 
+    most: Tensor
+
     def __init__(self, model: Any) -> None:
         super().__init__()
+        self.register_buffer("most", doubles(MOST))
         self.scorer = scorer_of(model)
         self.outcome = Outcome(model)
         self.columns: list[Column] = []
@@ -119,14 +122,25 @@ class ModelGraph(nn.Module):
         mask : (n, m) bool, False in the padding, where objects may be anything
         situation : (n, columns), where there are such
         """
+        features, shared, right = self.encoded(objects, mask, situation)
+        return self.outputs(self.scorer(features, mask, shared), mask, right)
+
+    def encoded(
+        self, objects: Tensor, mask: Tensor, situation: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Return features of objects and of the situation, and which sets can be used, (n,)."""
         features, valid = self.objects(torch.where(mask.unsqueeze(-1), objects, 0.0))
-        right = (valid.all(-1) | ~mask).all(1)  # (n,)
+        right = (valid.all(-1) | ~mask).all(1)
         shared = None
         if situation is not None:
             shared, valid = self.situation(situation)
             right = right & valid.all(-1)
-        outputs = self.outcome(self.scorer(features, mask, shared), mask)
-        return tuple(_with_nan(output, right, mask) for output in outputs)
+        return features, shared, right
+
+    def outputs(self, scores: Tensor, mask: Tensor, right: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs, given scores, (n, m), and which sets can be used."""
+        right = right & (finite(scores, self.most) | ~mask).all(1)
+        return tuple(_with_nan(output, right, mask) for output in self.outcome(scores, mask))
 
 
 def _with_nan(output: Tensor, right: Tensor, mask: Tensor) -> Tensor:

@@ -20,6 +20,8 @@ __all__ = ["NetScores"]
 class NetScores(FeatureScorer):
     """The net of a Ranker, DiscreteChooser or SubsetChooser; the mean of the members of an ensemble."""
 
+    drawn_by = frozenset({"fitted_view", "codes"})
+
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.view = ViewOfSets(model.view_)

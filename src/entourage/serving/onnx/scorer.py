@@ -8,9 +8,23 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-__all__ = ["FeatureScorer", "Floats", "at_set", "doubles", "mean_of_set", "with_situation", "without"]
+__all__ = [
+    "MOST",
+    "FeatureScorer",
+    "Floats",
+    "at_set",
+    "doubles",
+    "finite",
+    "look_up",
+    "mean_of_set",
+    "table_of",
+    "with_situation",
+    "without",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+MOST = float(np.finfo(np.float64).max)  # the largest number that is finite
 
 
 class FeatureScorer(nn.Module, ABC):
@@ -23,10 +37,12 @@ class FeatureScorer(nn.Module, ABC):
     ----------
     largest : how many objects a set may have; None for any number
     ids : places of features that say which alternative an object is, and so are never missing
+    drawn_by : names of attributes that `draw` alone uses, and that so play no part in the graph
     """
 
     largest: int | None = None
     ids: tuple[int, ...] = ()
+    drawn_by: frozenset[str] = frozenset()
 
     @abstractmethod
     def forward(self, objects: Tensor, mask: Tensor, situation: Tensor | None) -> Tensor:
@@ -43,6 +59,21 @@ class FeatureScorer(nn.Module, ABC):
 def doubles(values: ArrayLike) -> Tensor:
     """Return a constant of a graph, in double precision."""
     return torch.tensor(np.asarray(values, dtype=np.float64))
+
+
+def finite(values: Tensor, most: Tensor) -> Tensor:
+    """Return which values are finite, given a buffer of `MOST`; ``torch.isinf`` of a graph takes them as single."""
+    return (values >= -most) & (values <= most)
+
+
+def table_of(values: Tensor) -> Tensor:
+    """Return a table for `look_up`, of values (k,)."""
+    return values.unsqueeze(1)
+
+
+def look_up(table: Tensor, at: Tensor) -> Tensor:
+    """Return the entries of a table at some places: one step of a graph, in which no size of the table stands."""
+    return torch.nn.functional.embedding(at, table).squeeze(-1)
 
 
 def with_situation(objects: Tensor, situation: Tensor | None) -> Tensor:

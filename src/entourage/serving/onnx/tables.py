@@ -13,21 +13,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from entourage.data.columns import Column
-from entourage.serving.onnx.scorer import Floats, doubles
+from entourage.serving.onnx.scorer import MOST, Floats, doubles, finite
 
 __all__ = ["OTHER", "CodedColumns", "PlainFeatures", "draw_cells", "texts_of"]
 
 OTHER = -1.0  # a text that is none of the levels
 MISSING = 0.1  # of the cells that are drawn
-_MOST = float(np.finfo(np.float64).max)
 
 
 class PlainFeatures(nn.Module):
     """Features as they are, of a model that was fitted to arrays."""
 
+    most: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("most", doubles(MOST))
+
     def forward(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         """Return the features, and which are valid: those that are finite."""
-        valid = ~(torch.isnan(raw) | torch.isinf(raw))
+        valid = finite(raw, self.most)
         return torch.where(valid, raw, 0.0), valid
 
 
@@ -108,7 +113,7 @@ class CodedColumns(nn.Module):
 
 def _bounds(column: Column) -> tuple[float, float]:
     if column.kind == "number":
-        return -_MOST, _MOST
+        return -MOST, MOST
     return (0.0, 1.0) if column.kind == "flag" else (OTHER, len(column.levels) - 1.0)
 
 

@@ -11,7 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from entourage.data.relative import Relative
-from entourage.serving.onnx.scorer import Floats, at_set, doubles, mean_of_set, with_situation
+from entourage.serving.onnx.scorer import (
+    Floats,
+    at_set,
+    doubles,
+    look_up,
+    mean_of_set,
+    table_of,
+    with_situation,
+)
 from entourage.training.quantile_map import QuantileMap
 from entourage.training.view import Piecewise, View
 
@@ -32,6 +40,8 @@ class Interpolation(nn.Module):
     [0.0, 5.0, 15.0, 20.0]
     """
 
+    any_size = frozenset({"knots", "starts", "levels", "slopes"})
+
     knots: Tensor
     starts: Tensor
     levels: Tensor
@@ -48,9 +58,9 @@ class Interpolation(nn.Module):
             table[row, : len(own)], start[row, : len(own)], level[row, : len(own)] = own, own, values
             slope[row, : len(own) - 1] = np.diff(values) / np.diff(own)  # 0 at the last knot
         self.register_buffer("knots", doubles(table))  # (c, k)
-        self.register_buffer("starts", doubles(start.ravel()))
-        self.register_buffer("levels", doubles(level.ravel()))
-        self.register_buffer("slopes", doubles(slope.ravel()))
+        self.register_buffer("starts", table_of(doubles(start.ravel())))
+        self.register_buffer("levels", table_of(doubles(level.ravel())))
+        self.register_buffer("slopes", table_of(doubles(slope.ravel())))
         self.register_buffer("ends", doubles([[own[0] for own in knots], [own[-1] for own in knots]]))
         self.register_buffer("offsets", torch.arange(len(knots)) * width)
 
@@ -59,7 +69,7 @@ class Interpolation(nn.Module):
         inside = torch.minimum(torch.maximum(values, self.ends[0]), self.ends[1])
         passed = (inside.unsqueeze(-1) >= self.knots).to(torch.int32).sum(-1, dtype=torch.int32)  # (..., c)
         at = (passed.long() - 1).clamp(min=0) + self.offsets
-        return self.slopes[at] * (inside - self.starts[at]) + self.levels[at]
+        return look_up(self.slopes, at) * (inside - look_up(self.starts, at)) + look_up(self.levels, at)
 
 
 class MappedColumns(nn.Module):
