@@ -123,7 +123,7 @@ def test_a_killed_process_changes_nothing(table, tmp_path):
 
 
 def test_a_mistake_is_said_once_and_not_tried_again(table, tmp_path):
-    out, err = run_python(*fit(table, tmp_path / "m.entourage", "--processes", 2, "--feature", "nothing"))
+    _, err = run_python(*fit(table, tmp_path / "m.entourage", "--processes", 2, "--feature", "nothing"))
     assert err.count("Error:") == 1
     assert "nothing" in err
     assert not (tmp_path / "m.entourage").exists()
