@@ -7,7 +7,7 @@ STAMP := $(VENV)/.entourage
 
 setup: $(STAMP)-dev
 
-demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the paper, write demo/report.html
+demo: $(STAMP)-demo  ## train four nets on the medoid task, compare with the paper, write demo/report.html and demo/explorer.html
 	$(BIN)/entourage demo
 
 test: $(STAMP)-dev  ## all tests but the heavy ones
@@ -53,7 +53,7 @@ $(VENV)/bin/python:
 
 $(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[onnx,report]'
 	touch $@
 
 $(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -90,7 +90,7 @@ def write_beside(
             )
             left = f" ({' '.join(why)})" if why else ""
             return Live(
-                f"{name} runs there, beside {beside}{left}: change, drag and remove objects, and see who gains "
+                f"In it, {name} runs beside {beside}{left}: change, drag and remove objects, and see who gains "
                 "and who loses. It holds rows of the table and the weights of models: share it only with those who may "
                 "see them.",
                 _address(explorer, page),

@@ -48,9 +48,9 @@ img { max-width: 100%; height: auto; border-radius: 6px; background: #fff; }
 .intervals caption { text-align: left; padding: .2rem 0; }
 .intervals th, .intervals td { padding: .1rem .4rem; vertical-align: middle; border: 0; white-space: normal; }
 .intervals th { text-align: left; font-weight: 400; } .intervals thead th { color: var(--soft); font-size: .875rem; }
-.intervals .names { width: 29%; padding-left: 0; }
-.intervals .numbers { width: 27%; text-align: right; padding-right: 0; }
-.intervals td.numbers { white-space: nowrap; font-size: .9375rem; }
+.intervals .names { width: 28%; padding-left: 0; }
+.intervals .numbers { width: 30%; text-align: right; padding-right: 0; }
+.intervals td.numbers { font-size: .9375rem; }
 .intervals small { display: block; font-size: .8125rem; line-height: 1.3; }
 .intervals .best { font-weight: 700; }
 .intervals .plot { position: relative; }
@@ -74,12 +74,16 @@ img { max-width: 100%; height: auto; border-radius: 6px; background: #fff; }
   .intervals .names, .intervals .numbers { width: auto; } .intervals .plot { padding: 0; }
   .intervals tbody tr, .intervals .axis { height: auto; } .intervals .plot { height: 22px; }
   .intervals th, .intervals td { padding: .1rem 0; } .intervals small { margin-right: .6rem; }
+  .intervals tbody tr { padding-top: .35rem; } .wide table { font-size: .875rem; }
+  .wide th, .wide td { padding: .35rem .4rem; }
 }
 @media print {
   @page { margin: 16mm; }
   body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; }
   nav, .live.offer { display: none; } a { color: inherit; text-decoration: none; }
-  h2 { break-after: avoid; margin-top: 1.4rem; } figure, tr, .note { break-inside: avoid; }
+  h2, caption, summary { break-after: avoid; } h2 { margin-top: 1.4rem; }
+  figure, tr, .note, .intervals { break-inside: avoid; }
+  .intervals td.numbers { font-size: .875rem; }
   .wide { overflow: visible; } table:not(.intervals) { font-size: 8.5pt; } td { white-space: normal; }
   img { max-height: 11cm; } summary { color: inherit; list-style: none; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
