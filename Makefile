@@ -41,8 +41,9 @@ check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 bench: $(STAMP)-dev  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP)-dev  ## docs/_build/html/index.html
+docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) docs/_build docs/gallery demo

@@ -20,6 +20,7 @@ import pyarrow.csv
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker, SetAttention, load
 from entourage.data import make_hypervolume, make_medoid
 from entourage.data.datasets.noguchi_stewart import load_noguchi_stewart
+from entourage.data.synthetic.medoid import medoid_distances
 from entourage.serving.explorer import Explorer, Preset, explore
 
 HERE = Path(__file__).parent
@@ -52,20 +53,20 @@ def fit_medoid() -> Ranker:
 
 def medoid(title: str, model: Any) -> Explorer:
     """Show sets of the medoid task."""
-    found = make_medoid(12, random_state=1)[0]
-    far = np.array([[0.2, 0.5], [0.3, 0.5], [0.42, 0.5], [0.9, 0.5], [0.95, 0.55]], dtype=np.float32)
-    text = (
-        "Points are ranked by their distance to the medoid. Take the selected point off: the medoid changes."
-    )
-    return explore(
-        model, np.concatenate([far[None], found]), title=title, presets=(Preset("A far pair", 0, 4, text),)
-    )
+    X = make_medoid(500, random_state=1)[0]
+    whole, four = medoid_distances(X).argmin(1), medoid_distances(X[:, :4]).argmin(1)
+    changes = (whole < 4) & (whole != four)
+    seen = (model.predict_scores(X).argmax(1) == whole) & (model.predict_scores(X[:, :4]).argmax(1) == four)
+    first = int(np.flatnonzero(changes & seen)[0])  # the model is right, with the fifth point and without
+    shown = X[[first, *range(12)]]
+    text = "Points are ranked by their distance to the medoid. Take the selected point off: the medoid is another."
+    return explore(model, shown, title=title, presets=(Preset("The medoid changes", 0, 4, text),))
 
 
 def fit_hypervolume() -> Ranker:
     """Fit FATE to hypervolume contributions."""
-    net = FATE(width=32, rounds=2)
-    return Ranker(net, steps=1500, random_state=0, device="cpu").fit(
+    net = FATE(width=32, depth=2)
+    return Ranker(net, steps=2500, random_state=0, device="cpu").fit(
         *make_hypervolume(10_000, n_objects=8, random_state=0)
     )
 
@@ -131,7 +132,7 @@ def menus(title: str, data: Path) -> Explorer:
     """Fit FATE to people's choices among three products, and show three menus of each effect."""
     found = load_noguchi_stewart(data / "noguchi_stewart_2014")
     sets = found.sets
-    rows = np.repeat(np.arange(len(sets)), sets.sizes)
+    rows = np.repeat(np.arange(len(sets)), sets.sizes)  # the trial of each alternative
     table = pa.table(
         {
             "trial": rows,
@@ -146,22 +147,37 @@ def menus(title: str, data: Path) -> Explorer:
     model = DiscreteChooser(FATE(width=16), **options).fit(table, **columns)
     alone = DiscreteChooser(ContextFree(width=16), **options).fit(table, **columns)
     said = {
-        "attraction": ("Da", "Da is worse than A in both attributes: its presence helps A against B."),
-        "compromise": ("Ca", "Beside the extreme Ca, A is the compromise: its presence helps A against B."),
-        "similarity": ("Sa", "Sa is much like A and takes choices from it: its presence helps B."),
+        "attraction": ("Da", 1, "Da is worse than A in both attributes: its presence helps A against B."),
+        "compromise": (
+            "Ca",
+            1,
+            "Beside the extreme Ca, A is the compromise: its presence helps A against B.",
+        ),
+        "similarity": (
+            "Sa",
+            -1,
+            "Sa is much like A and takes choices from it: its presence helps B against A.",
+        ),
     }
-    shown, presets = [], []
-    for effect, (third, text) in said.items():
-        trials = np.flatnonzero(found.effect == effect)
-        own = [
-            i for i in trials if third in found.alternative[sets.offsets[i] : sets.offsets[i + 1]].tolist()
-        ]
-        first = [own[[found.choiceset[i] for i in own].index(product)] for product in range(3)]
-        names = found.alternative[sets.offsets[first[0]] : sets.offsets[first[0] + 1]].tolist()
-        presets.append(
-            Preset(effect.capitalize(), len(shown), names.index(third), f"{text} Take it off and see.")
-        )
-        shown += first
+    shown: list[int] = []
+    presets = []
+    for effect, (third, sign, text) in said.items():
+        firsts = {}  # of each product, the first trial in which the model has the effect
+        for i in np.flatnonzero(found.effect == effect).tolist():
+            own = np.flatnonzero(rows == i)
+            names = found.alternative[own].tolist()
+            if (
+                third in names
+                and found.choiceset[i] not in firsts
+                and sign * shift(model, table, own, names) > 0.1
+            ):
+                firsts[found.choiceset[i]] = i
+            if len(firsts) == 3:
+                break
+        first = next(iter(firsts.values()))
+        selected = found.alternative[rows == first].tolist().index(third)
+        presets.append(Preset(effect.capitalize(), len(shown), selected, f"{text} Take it off and see."))
+        shown += firsts.values()
     taken = table.take(np.concatenate([np.flatnonzero(rows == i) for i in shown]))
     return explore(
         model,
@@ -174,10 +190,19 @@ def menus(title: str, data: Path) -> Explorer:
     )
 
 
+def shift(model: DiscreteChooser, table: pa.Table, own: Any, names: list[str]) -> float:
+    """Return by how much the third alternative shifts the log-odds of A against B."""
+    pair = [names.index(one) for one in "AB"]
+    three = model.predict_scores(table.take(own))[pair]
+    two = model.predict_scores(table.take(own[pair]))
+    return float((three[0] - three[1]) - (two[0] - two[1]))
+
+
 def formula_1(title: str, data: Path) -> Explorer:
     """Fit SetAttention to the races of 2000 to 2018, and show the last season."""
     every = pyarrow.csv.read_csv(data / "f1_races" / "f1_race_results_1950_on.csv.gz")
     every = every.filter(pc.greater_equal(every["year"], 2000))
+    every = every.sort_by([("year", "ascending"), ("round", "ascending"), ("grid_num", "ascending")])
     name = pc.binary_join_element_wise(every["year"].cast(pa.string()), every["grand_prix"], " ")
     columns = {own: every[column].cast(pa.float64()) for column, own in F1.items()}
     table = pa.table({"race": name, "driver": every["driver"], **columns, "order": every["order"]})
@@ -202,7 +227,7 @@ def formula_1(title: str, data: Path) -> Explorer:
 
 PAGES = {
     "medoid": Page("The medoid task: FATE", medoid, fit_medoid),
-    "hypervolume": Page("Hypervolume contributions: FATE of two rounds", hypervolume, fit_hypervolume),
+    "hypervolume": Page("Hypervolume contributions: FATE", hypervolume, fit_hypervolume),
     "assortment": Page("Hotel rooms (simulated): FATE", assortment, fit_assortment),
     "menus": Page("Attraction, compromise, similarity (Noguchi and Stewart 2014, CC BY 4.0): FATE", menus),
     "formula1": Page("Formula 1 (F1DB, CC BY 4.0): SetAttention", formula_1),
