@@ -3,10 +3,12 @@
 python docs/explorers/make.py --out FOLDER             # of simulated data, by the models beside this file
 python docs/explorers/make.py --out FOLDER --data D    # also of real data: their models are fitted on the way
 python docs/explorers/make.py --train                  # fit the models beside this file again
+python docs/explorers/make.py --out FOLDER --pictures  # pictures of the pages there, by Chromium, beside this file
 """
 
 import argparse
 import html
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,6 +236,27 @@ PAGES = {
 }
 
 
+def take_pictures(folder: Path, names: list[str]) -> None:
+    """Take a picture of each page after its first button was pressed."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as engine:
+        chromium = engine.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name in names:
+            file = HERE / f"{name}.png"
+            tab = chromium.new_page(viewport={"width": 1280, "height": 900})
+            tab.goto((folder / f"{name}.html").resolve().as_uri(), timeout=60_000)
+            tab.locator("#presets button").first.click(timeout=60_000)
+            tab.wait_for_timeout(5000)  # influence is found after the scores
+            tab.screenshot(path=file)
+            tab.close()
+            with Image.open(file) as large:
+                small = large.convert("RGB").resize((960, 675), Image.Resampling.LANCZOS).quantize(96)
+            small.save(file, optimize=True)
+        chromium.close()
+
+
 def main() -> None:
     """Read the options, and make what they ask for."""
     parser = argparse.ArgumentParser(description="Make the pages of docs/explorers.md.")
@@ -241,7 +264,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder of real data")
     parser.add_argument("--only", nargs="+", choices=PAGES, default=list(PAGES), help="some of the pages")
     parser.add_argument("--train", action="store_true", help="fit the models beside this file again")
+    parser.add_argument("--pictures", action="store_true", help="take pictures of the pages in --out instead")
     asked = parser.parse_args()
+    if asked.pictures:
+        take_pictures(asked.out, [name for name in asked.only if (asked.out / f"{name}.html").exists()])
+        return
     links = []
     for name in asked.only:
         page, file = PAGES[name], HERE / f"{name}.entourage"
