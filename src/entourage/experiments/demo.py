@@ -57,8 +57,8 @@ class Result:
 
     @property
     def steps(self) -> int:
-        """Training steps."""
-        return int(self.model.steps)
+        """Training steps that were taken, before training stopped early or ended."""
+        return max(int(row["step"]) for row in self.model.history_)
 
     def paper(self, metric: str) -> str:
         """Return the paper's figure, or a dash."""
