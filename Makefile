@@ -7,7 +7,7 @@ STAMP := $(VENV)/.entourage
 
 setup: $(STAMP)-dev
 
-demo: $(STAMP)-demo  ## train three nets on the medoid task, compare with the paper, write demo/report.html
+demo: $(STAMP)-demo  ## train four nets on the medoid task, compare with the paper, write demo/report.html and demo/explorer.html
 	$(BIN)/entourage demo
 
 test: $(STAMP)-dev  ## all tests but the heavy ones
@@ -45,8 +45,9 @@ check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 bench: $(STAMP)-dev  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP)-dev  ## docs/_build/html/index.html
+docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) docs/_build docs/gallery demo
@@ -57,7 +58,7 @@ $(VENV)/bin/python:
 
 $(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[onnx,report]'
 	touch $@
 
 $(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt

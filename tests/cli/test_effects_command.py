@@ -1,6 +1,7 @@
 """The command effects: what it prints and writes is what the report has, and options that don't fit are refused."""
 
 import json
+import re
 from contextlib import nullcontext
 from unittest.mock import patch
 
@@ -67,9 +68,16 @@ def test_the_command_finds_attraction_where_it_is_and_exactly_none_without_conte
     assert "more quality (by the model), less price (by the model). Not used: 2 other features." in told
     assert f"attraction: {natural['attraction']['value']:+.4f}" in told
     page = (products / "seeing.html").read_text()
+    rate = found["reversal_rate"]["value"]
+    assert f'<p class="headline">In this model, removing one alternative reverses {rate:.1%} of' in page
+    assert page.count('class="intervals"') >= 3
     assert "A lies between B and C" in page
     assert "extrapolates" not in page  # the table has pairs
     assert "no refits, so no confidence intervals" in page
+    effects_command(products, "blind")
+    assert (
+        "No context effect: removing an alternative changes nothing" in (products / "blind.html").read_text()
+    )
     blind = json.loads(effects_command(products, "blind", "--json").stdout)["natural_effects"]
     for name in ("attraction", "compromise", "similarity"):
         assert blind[name]["value"] == 0
@@ -190,6 +198,12 @@ def test_the_command_resamples_people_and_says_so(trips, resampled, monkeypatch)
     assert f"95 % CI [{entry['interval'][0]:.4f}, {entry['interval'][1]:.4f}]" in told
     assert told.count("offered 30 times: row ") == 2
     page = (trips / "page.html").read_text()
+    headline = re.search(r'<p class="headline">(.*?)</p>', page).group(1)
+    low, high = entry["interval"]
+    assert ("IIA violations" in headline) == (low > 0 or high < 0)
+    assert headline.startswith(
+        ("Significant context effects at level 0.05: ", "No significant context effect at")
+    )
     assert "Repeated choice sets" in page
     assert "refits to 20 resampled groups" in page
     assert "context-ablated control" in page

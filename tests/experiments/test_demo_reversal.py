@@ -13,7 +13,7 @@ def test_a_reversal_is_one_and_a_context_free_net_predicts_none():
         "context-free": Ranker(ContextFree(width=16), steps=20, random_state=0).fit(*train),
         "FATE": Ranker(FATE(width=32), steps=150, learning_rate=0.01, random_state=0).fit(*train),
     }
-    found = find_reversal(models, 2000, np.random.default_rng(5))
+    found = find_reversal(models, 2000, np.random.default_rng(5), shown="FATE")
     assert found.before[found.a] < found.before[found.b]
     assert found.after[found.a] > found.after[found.b]
     assert found.found["context-free"] == 0

@@ -9,7 +9,7 @@ from entourage.baselines import RandomRanker, RankSVM
 from entourage.data import Sets, make_hypervolume, make_medoid
 from entourage.nets.context_ablated import ContextAblated
 from entourage.selection.comparison import compare
-from entourage.selection.verdict import verdict
+from entourage.selection.verdict import headline, verdict
 
 X, RANKS = make_hypervolume(n_sets=60, random_state=0)
 SETS = Sets.of(X, RANKS)
@@ -67,6 +67,27 @@ def test_the_verdict_keeps_to_the_level_and_admits_a_narrow_margin():
         narrow
     )
     assert "n = 60 sets in 4 groups" in verdict(dataclasses.replace(found, n_groups=4))
+
+
+def test_the_headline_says_the_same_in_plain_words():
+    found = dataclasses.replace(compare(SETS, PAIR, folds=2), gain=0.02)
+    sure = dataclasses.replace(found, p_value=0.001, interval=(0.01, 0.03))
+    assert headline(sure) == (
+        "Significant context effect: models that see the other objects raise 0/1-ranking accuracy by 0.020 "
+        "(95 % CI 0.010 to 0.030): of 100 pairs about 2.0 more are ordered rightly."
+    )
+    narrow = dataclasses.replace(found, p_value=0.04, interval=(-0.001, 0.041))
+    assert headline(narrow).startswith("Significant context effect, narrowly: ")
+    none = dataclasses.replace(narrow, p_value=0.2, level=0.1)
+    assert headline(none) == (
+        "No significant context effect: models that see the other objects change 0/1-ranking accuracy by +0.020 "
+        "(90 % CI −0.001 to 0.041)."
+    )
+    lower = {"metric": "ranking_loss"}
+    assert "objects lower 0/1-ranking loss by 0.020 (" in headline(dataclasses.replace(sure, **lower))
+    assert "change 0/1-ranking loss by −0.020 (90 % CI −0.041 to 0.001)" in headline(
+        dataclasses.replace(none, **lower)
+    )
 
 
 def gains_over_controls(seeds, *, n_sets, steps):

@@ -38,7 +38,7 @@ from entourage.cli.options import (
     read_training_table,
     workers_of,
 )
-from entourage.cli.outputs import check_output
+from entourage.cli.outputs import check_explorer, check_output
 from entourage.errors import DataError
 
 if TYPE_CHECKING:
@@ -107,6 +107,13 @@ def compare(
     device: Device = "auto",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
+    explorer: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a page in which the chosen model with context runs beside the best without; needs [onnx]. "
+            "It holds rows of TABLE."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether there is a context effect in a table, and estimate how large it is.
@@ -126,6 +133,12 @@ def compare(
     if report is not None:
         require_report()
         check_output(report, table)
+    if explorer is not None:
+        missing_packages = check_explorer(explorer, report, table)
+        if missing_packages:
+            Console(stderr=True).print(
+                f"There will be no explorer. {missing_packages}", soft_wrap=True, markup=False
+            )
     outside_settings(outside, target_kind)
     csv = csv_options(sep, decimal, encoding)
 
@@ -186,14 +199,24 @@ def compare(
             )
     instant = _instant_verdict(training, target_kind, outside, device, seed)
     if report is not None:
-        from entourage.cli.compare_fits import fit_for_page
+        from entourage.cli.compare_fits import fit_for_page, influence_words
         from entourage.cli.compare_page import write_comparison
+        from entourage.cli.explorer_beside import Shown, write_beside
         from entourage.training.deadline import time_limit
 
         with time_limit(math.inf if budget is None else PAGE_TIME * budget):
             fits = fit_for_page(result, training, random_state=seed)
+        live = write_beside(
+            explorer,
+            report,
+            fits.with_context(result),
+            training.frame,
+            [Shown(one["row"], influence_words(one)) for one in fits.influences[:3]],
+            rival=fits.without_context(result),
+            title=f"{table.name}: the model that compare chose",
+        )
         title = f"Does context matter? {table.name}"
-        write_comparison(report, result, training, fits, instant, title=title)
+        write_comparison(report, result, training, fits, instant, title=title, live=live)
     if as_json:
         beside = {
             "verdict": verdict(result),
@@ -208,6 +231,8 @@ def compare(
         console.print(sentence, soft_wrap=True, markup=False)  # a verdict has brackets
     if report is not None:
         console.print(f"Report: {report}", soft_wrap=True)
+        if explorer is not None:
+            console.print(f"Explorer: {explorer}" if live.href else live.text, soft_wrap=True, markup=False)
 
 
 def _instant_verdict(

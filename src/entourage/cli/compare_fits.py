@@ -17,7 +17,7 @@ from entourage.selection import Comparison, fit_best_held_out, refit_chosen
 from entourage.selection.tiers import ANY_CONTEXT
 from entourage.tasks import Choice
 
-__all__ = ["PageFits", "Reliability", "fit_for_page"]
+__all__ = ["PageFits", "Reliability", "fit_for_page", "influence_words"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -41,18 +41,38 @@ class PageFits:
 
     Attributes
     ----------
-    nets : the chosen nets by name, fitted to the whole table
+    models : the chosen model of each tier, fitted to the whole table
+    nets : those of them that are nets, by name
     influenced, influences : the chosen model with context, and the objects of the table by their influence on it
     best : the candidate with the best mean, as fitted in the first outer fold
     importance, reliability : of that model on its held-out sets
     """
 
+    models: dict[str, Any]
     nets: dict[str, Any]
     influenced: str
     influences: list[dict[str, Any]]
     best: str
     importance: Importance | None = None
     reliability: Reliability | None = None
+
+    def with_context(self, comparison: Comparison) -> list[tuple[str, Any]]:
+        """Return the models that see context, with their names: the chosen one first, then nets."""
+        kinds = [comparison.kinds[comparison.most_chosen(ANY_CONTEXT)], "context", "relative"]
+        return [
+            (comparison.most_chosen(kind), self.models[kind])
+            for kind in dict.fromkeys(kinds)
+            if kind in self.models
+        ]
+
+    def without_context(self, comparison: Comparison) -> tuple[str, Any]:
+        """Return the chosen model that scores each object alone, with its name."""
+        return comparison.most_chosen("context-free"), self.models["context-free"]
+
+
+def influence_words(entry: dict[str, Any]) -> str:
+    """Say what the removal of an influential object does."""
+    return f"Without the selected object, {entry['reversal_rate']:.1%} of the preferences between the others reverse."
 
 
 def fit_for_page(comparison: Comparison, training: TrainingTable, *, random_state: int = 0) -> PageFits:
@@ -70,6 +90,7 @@ def fit_for_page(comparison: Comparison, training: TrainingTable, *, random_stat
         comparison.metric if comparison.metric in task.metrics else None
     )  # a ranker of choices has its own
     return PageFits(
+        models=refitted,
         nets={chosen[kind]: one for kind, one in refitted.items() if isinstance(one, NetEstimator)},
         influenced=chosen[wanted],
         influences=influential_objects(model, replace(training.packed, sets=_seen(model, sets))),

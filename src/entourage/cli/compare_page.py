@@ -10,21 +10,30 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entourage.cli.compare_fits import PageFits, Reliability
 from entourage.cli.options import TrainingTable
 from entourage.data.profile import profile_of
 from entourage.effects import Importance
 from entourage.pretrained import InstantVerdict
-from entourage.report.page import Cell, Section, Table, write_report
+from entourage.report.intervals import IntervalPlot, Line
+from entourage.report.page import Cell, Live, Section, Table, write_report
 from entourage.report.reliability import reliability_picture
-from entourage.selection import Comparison, verdict, warnings_of
+from entourage.selection import Comparison, headline, verdict, warnings_of
 from entourage.selection.candidates import KINDS, TIERS
 from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
+from entourage.tasks.reliability import reliability_bins
 
 __all__ = ["write_comparison"]
 
 INK = {"context": "#b3261e", "relative": "#b07d12", "context-free": "#5b6675"}
+STEPS = {
+    "relative": "the standing of an object in its set, over the best alone",
+    "net": "interactions in a net of the whole set, over the best of all others",
+}
+TIERS_OF_STEPS = {"relative": "relative", "net": "context"}
+SHAPES = {"context": "o", "relative": "s", "context-free": "^"}
 SHOWN_OBJECTS = 10
 SHOWN_COLUMNS = 20
 
@@ -37,6 +46,7 @@ def write_comparison(
     instant: InstantVerdict | None = None,
     *,
     title: str,
+    live: Live | None = None,
 ) -> None:
     """Write the page. It has no dates or durations: one table and one seed give one page.
 
@@ -48,23 +58,32 @@ def write_comparison(
     fits : models that were fitted for the page, and what they say (:func:`entourage.cli.compare_fits.fit_for_page`)
     instant : what the pretrained net believes of context in the table
     title : of the page
+    live : where the chosen model runs in a page, or how to get one
     """
     chosen = {kind: comparison.most_chosen(kind) for kind in KINDS if kind in comparison.chosen[0]}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         sections = [
-            _gain(comparison, folder),
+            _gain(comparison),
             *([] if instant is None else [_instant(instant)]),
             _models(comparison),
             _by_size(comparison, training, chosen, folder),
             *([] if fits.reliability is None else [_reliability(fits.best, fits.reliability, folder)]),
-            *([] if fits.importance is None else [_importance(fits.best, fits.importance, folder)]),
+            *([] if fits.importance is None else [_importance(fits.best, fits.importance)]),
             *_curves(fits.nets, comparison, folder),
             _influences(fits.influences, fits.influenced, training),
             *_profile(comparison, training, folder),
             _settings(comparison),
         ]
-        write_report(path, title, " ".join([verdict(comparison), *warnings_of(comparison)]), sections)
+        write_report(
+            path,
+            title,
+            verdict(comparison),
+            sections,
+            headline=headline(comparison),
+            notes=warnings_of(comparison),
+            live=live,
+        )
 
 
 def _instant(found: InstantVerdict) -> Section:
@@ -84,36 +103,42 @@ def _instant(found: InstantVerdict) -> Section:
 def _reliability(name: str, found: Reliability, folder: Path) -> Section:
     picture = reliability_picture(found.probabilities, found.outcomes, outcome=found.outcome)
     picture.savefig(folder / "reliability.png")
+    rows: list[list[Cell]] = [
+        [f"{own.probability:.3f}", f"{own.share:.3f}", _ends((own.low, own.high)), f"{own.count:,}"]
+        for own in reliability_bins(found.probabilities, found.outcomes)
+    ]
     return Section(
         "Are probabilities right?",
         f"Of the objects to which {name} gives a probability, the share that came true: on the diagonal, it is right. "
         + found.words,
-        pictures=[(folder / "reliability.png", "Lines are 95 % intervals; the number of objects is below.")],
+        pictures=[
+            (
+                folder / "reliability.png",
+                "Lines are 95 % intervals; the number of objects is below.",
+                "A reliability diagram; the table below has its numbers.",
+            )
+        ],
+        folded=[
+            (
+                "As a table",
+                Table(["mean probability", f"share {found.outcome}", "95 % interval", "objects"], rows),
+            )
+        ],
     )
 
 
-def _gain(comparison: Comparison, folder: Path) -> Section:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 1.1 + 0.4 * (1 + len(comparison.steps))), dpi=140, layout="constrained")
-    axis = figure.subplots()
-    low, high = comparison.interval
-    lines = [("any context", comparison.gain, comparison.interval, "#1f5fbf")]
-    lines += [
-        (f"{name} adds", step.gain, step.interval, INK["relative" if name == "relative" else "context"])
+def _gain(comparison: Comparison) -> Section:
+    parts = [
+        ("any context", "the context gain", "any", comparison.gain, comparison.interval, comparison.p_value)
+    ]
+    parts += [
+        (f"{name} adds", STEPS[name], TIERS_OF_STEPS[name], step.gain, step.interval, step.p_value)
         for name, step in comparison.steps.items()
     ]
-    axis.axvline(0, color="#8a94a3", linewidth=1)
-    for place, (_, gain, ends, ink) in enumerate(lines):
-        axis.plot(ends, [-place, -place], color=ink, linewidth=3, solid_capstyle="round")
-        axis.scatter([gain], [-place], color=ink, s=70, zorder=3)
-    axis.set_yticks([-place for place in range(len(lines))], [name for name, *_ in lines])
-    axis.tick_params(axis="y", length=0)
-    axis.set_ylim(0.7 - len(lines), 0.7)
-    axis.margins(x=0.2)
-    axis.set_xlabel(f"context gain in {comparison.metric}")
-    axis.spines[["top", "right", "left"]].set_visible(False)
-    figure.savefig(folder / "gain.png")
+    lines = [
+        Line(name, gain, ends, f"{_number(gain, '+.4f')} {_ends(ends)}", note, _p(p), look)
+        for name, note, look, gain, ends, p in parts
+    ]
     level = f"{100 * (1 - comparison.level):g} %"
     return Section(
         "Context gain",
@@ -122,26 +147,45 @@ def _gain(comparison: Comparison, folder: Path) -> Section:
         "mean difference of the best with any context and the best without, on the held-out sets of the fold. What "
         "relative adds is over the best alone; what a net adds, over the best of all others. "
         f"Lines are {level} confidence intervals (paired bootstrap over "
-        f"{'sets' if comparison.n_groups is None else 'groups'}); p = {comparison.p_value:.4f} for the gain, by a "
-        "one-sided sign-flip test. Both are corrected for training sets that folds share (Nadeau and Bengio, 2003).",
-        pictures=[(folder / "gain.png", f"{comparison.gain:+.4f}, from {low:+.4f} to {high:+.4f}")],
+        f"{'sets' if comparison.n_groups is None else 'groups'}); p by a one-sided sign-flip test. "
+        "Both are corrected for training sets that folds share (Nadeau and Bengio, 2003).",
+        plots=[
+            IntervalPlot(
+                f"Gain in {comparison.metric}; right of the vertical line, context helps.",
+                "what",
+                f"gain, {level} CI",
+                lines,
+                zero=0.0,
+            )
+        ],
     )
 
 
 def _models(comparison: Comparison) -> Section:
     metrics = list(next(iter(comparison.means.values())))
+    sign = -1 if comparison.metric in LOWER_IS_BETTER else 1
+    order = sorted(comparison.names, key=lambda name: -sign * comparison.means[name][comparison.metric])
     best = {
         m: (min if m in LOWER_IS_BETTER else max)(means[m] for means in comparison.means.values())
         for m in metrics
     }
-    rows: list[list[Cell]] = []
-    for name, means in comparison.means.items():
-        line: list[Cell] = [name, (TIERS[comparison.kinds[name]], "text")]
-        for m in metrics:
-            low, high = comparison.intervals[name][m]
-            text = f"{means[m]:.4f} [{low:.3f}, {high:.3f}]"
-            line.append((text, "best") if means[m] == best[m] else text)
-        rows.append(line)
+    lines, rows = [], []
+    for name in order:
+        means, kind = comparison.means[name], comparison.kinds[name]
+        cells = {m: f"{_number(means[m], '.4f')} {_ends(comparison.intervals[name][m])}" for m in metrics}
+        row: list[Cell] = [name, (TIERS[kind], "text")]
+        rows.append([*row, *((text, "best") if means[m] == best[m] else text for m, text in cells.items())])
+        lines.append(
+            Line(
+                name,
+                means[comparison.metric],
+                comparison.intervals[name][comparison.metric],
+                cells[comparison.metric],
+                TIERS[kind],
+                look=kind,
+                best=means[comparison.metric] == best[comparison.metric],
+            )
+        )
     beside = ""
     if comparison.outside:
         beside = (
@@ -149,42 +193,79 @@ def _models(comparison: Comparison) -> Section:
             "out."
         )
     level = f"{100 * (1 - comparison.level):g} %"
+    what = f"Mean {comparison.metric}, the best first"
     return Section(
         "All models",
         f"Means over the held-out sets of all folds, with {level} bootstrap intervals. A net called ablated is a "
         "context-ablated control: the same net with as many weights, in which every object has the same fixed context."
         + beside,
-        Table(["model", "tier", *metrics], rows),
+        plots=[
+            IntervalPlot(
+                f"{what}{'; smaller is better.' if sign < 0 else '.'}",
+                "model",
+                f"mean, {level} interval",
+                lines,
+                legend=tuple((kind, TIERS[kind]) for kind in KINDS if kind in comparison.kinds.values()),
+            )
+        ],
+        folded=[(f"All {len(metrics)} metrics", Table(["model", "tier", *metrics], rows))],
     )
+
+
+def _number(value: float | None, shape: str) -> str:
+    return "–" if value is None or np.isnan(value) else format(value, shape).replace("-", "−")
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"[{_number(interval[0], '.3f')}, {_number(interval[1], '.3f')}]"
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 def _by_size(
     comparison: Comparison, training: TrainingTable, chosen: dict[str, str], folder: Path
 ) -> Section:
+    sizes = training.packed.sets.sizes
+    title = "By size of the choice set"
+    if sizes.min() == sizes.max():
+        return Section(title, f"All sets have {sizes.min()} objects.")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 3.4), dpi=140, layout="constrained")
     axis = figure.subplots()
-    sizes = training.packed.sets.sizes
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 9)).round())
+    rows: list[list[Cell]] = []
     for kind, name in chosen.items():
         values = comparison.values[name][comparison.metric]
         points = []
         for low, high in zip(edges, [*edges[1:], np.inf], strict=True):
             inside = (sizes >= low) & (sizes < high) & ~np.isnan(values)
             if inside.any():
-                points.append((float(sizes[inside].mean()), float(values[inside].mean()), int(inside.sum())))
+                points.append((float(sizes[inside].mean()), float(values[inside].mean())))
+                seen = sizes[inside]
+                of = f"{seen.min()}" if seen.min() == seen.max() else f"{seen.min()} to {seen.max()}"
+                rows.append([name, of, f"{inside.sum():,}", f"{points[-1][1]:.4f}"])
         if points:
-            x, y, _ = zip(*points, strict=True)
-            axis.plot(x, y, "o-", color=INK[kind], linewidth=2, label=name)
+            axis.plot(
+                *zip(*points, strict=True), f"{SHAPES[kind]}-", color=INK[kind], linewidth=2, label=name
+            )
     axis.set_xlabel("objects in a set")
     axis.set_ylabel(comparison.metric)
-    axis.legend(frameon=False)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "sizes.png")
     return Section(
-        "By size of the choice set",
-        pictures=[(folder / "sizes.png", "Mean over the held-out sets of about the same size.")],
+        title,
+        pictures=[
+            (
+                folder / "sizes.png",
+                "Mean over the held-out sets of about the same size.",
+                f"Lines of {comparison.metric} by the size of the set; the table below has their numbers.",
+            )
+        ],
+        folded=[("As a table", Table(["model", "objects in a set", "sets", comparison.metric], rows))],
     )
 
 
@@ -204,37 +285,54 @@ def _curves(fitted: dict[str, Any], comparison: Comparison, folder: Path) -> lis
         axis.plot(*zip(*points, strict=True), color=INK[comparison.kinds[name]], linewidth=2, label=name)
     axis.set_xlabel("training steps")
     axis.set_ylabel(next(iter(fitted.values())).task.criterion_words)
-    axis.legend(frameon=False)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "curves.png")
     caption = (
         "Score on the tenth of all sets that a net holds out for early stopping, fitted to the whole table."
     )
-    return [Section("Learning curves", pictures=[(folder / "curves.png", caption)])]
+    ends = "; ".join(
+        f"{name}: {points[-1][1]:.4f} after {points[-1][0]:,.0f} steps" for name, points in curves.items()
+    )
+    return [Section("Learning curves", pictures=[(folder / "curves.png", caption, f"{caption} {ends}.")])]
 
 
-def _importance(name: str, found: Importance, folder: Path) -> Section:
-    from entourage.effects.plots import draw_importance
-
-    draw_importance(found, most=SHOWN_COLUMNS).savefig(folder / "importance.png")
+def _importance(name: str, found: Importance) -> Section:
     level = f"{100 * (1 - found.level):g} %"
     units = "sets" if found.n_groups is None else "groups"
-    rows: list[list[Cell]] = [
-        [
-            column.name,
-            f"{column.drop:.4f} [{column.interval[0]:.4f}, {column.interval[1]:.4f}]",
-            (column.note, "text"),
-        ]
-        for column in found.columns
+    texts = [f"{_number(one.drop, '.4f')} {_ends(one.interval)}" for one in found.columns]
+    lines = [
+        Line(
+            one.name,
+            one.drop,
+            one.interval,
+            text,
+            one.note,
+            look="context-free" if one.reaches_zero else "any",
+        )
+        for one, text in zip(found.columns, texts, strict=True)
     ]
+    rows: list[list[Cell]] = [
+        [one.name, text, (one.note, "text")] for one, text in zip(found.columns, texts, strict=True)
+    ]
+    change = "rise" if found.metric in LOWER_IS_BETTER else "drop"
+    rest = [(f"All {len(rows)} columns", Table(["column", f"{change} of {found.metric}", ""], rows))]
     return Section(
         "What matters",
         f"Permutation importance for {name}, the best model by its mean, as fitted in the first outer fold: how much "
         f"worse {found.metric} ({found.baseline:.4f}) is on {found.n_sets:,} sets held out from it when a column is "
         "shuffled among the objects of each set (a column of the situation: among sets). Lines are "
         f"{level} bootstrap intervals over {units}. Columns that say the same share their importance.",
-        Table(["column", f"change of {found.metric}", ""], rows),
-        pictures=[(folder / "importance.png", "Pale: the interval reaches 0.")],
+        plots=[
+            IntervalPlot(
+                f"{change.capitalize()} of {found.metric} when the column is shuffled within sets.",
+                "column",
+                f"{change}, {level} interval",
+                lines[:SHOWN_COLUMNS],
+                zero=0.0,
+            )
+        ],
+        folded=rest if len(rows) > SHOWN_COLUMNS else [],
     )
 
 
@@ -258,18 +356,8 @@ def _influences(influences: Sequence[dict[str, Any]], name: str, training: Train
 
 
 def _profile(comparison: Comparison, training: TrainingTable, folder: Path) -> list[Section]:
-    from matplotlib.figure import Figure
-
     packed = training.packed
     profile = profile_of(packed.sets)
-    figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
-    axis = figure.subplots()
-    sizes, counts = np.unique(packed.sets.sizes, return_counts=True)
-    axis.bar(sizes, counts, color="#1f5fbf", width=0.85)
-    axis.set_xlabel("objects in a set")
-    axis.set_ylabel("sets")
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(folder / "profile.png")
     useless = (
         "" if comparison.outside or comparison.target_kind == "subset" else ", which are not informative"
     )
@@ -296,10 +384,27 @@ def _profile(comparison: Comparison, training: TrainingTable, folder: Path) -> l
         ]
         for c in profile.columns
     ]
+    pictures = [] if profile.smallest == profile.largest else [_sizes(packed.sets.sizes, folder)]
     return [
-        Section("The data", text, pictures=[(folder / "profile.png", "Number of sets by their size.")]),
+        Section("The data", text, pictures=pictures),
         Section("Columns", table=Table(["column", "kind", "of", "levels", "missing"], rows)),
     ]
+
+
+def _sizes(each: NDArray[np.int64], folder: Path) -> tuple[Path, str, str]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 2.4), dpi=140, layout="constrained")
+    axis = figure.subplots()
+    sizes, counts = np.unique(each, return_counts=True)
+    axis.bar(sizes, counts, color="#1f5fbf", width=0.85)
+    axis.set_xlabel("objects in a set")
+    axis.set_ylabel("sets")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "profile.png")
+    most = sizes[counts.argmax()]
+    caption = "Number of sets by their size."
+    return folder / "profile.png", caption, f"{caption} Most have {most} objects ({counts.max():,} sets)."
 
 
 def _settings(comparison: Comparison) -> Section:

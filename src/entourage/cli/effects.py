@@ -23,7 +23,7 @@ from entourage.cli.options import (
     read_for,
     run_on,
 )
-from entourage.cli.outputs import check_output
+from entourage.cli.outputs import check_explorer, check_output
 from entourage.errors import UserError
 
 if TYPE_CHECKING:
@@ -86,6 +86,12 @@ def effects(
     device: Device = "auto",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
+    explorer: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a page in which the model runs; needs [onnx]. It holds rows of TABLE and the model."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report context effects: pairwise influence, preference reversals, IIA and regularity violations.
@@ -101,6 +107,8 @@ def effects(
     """
     from entourage import load
     from entourage.cli.effects_page import write_effects
+    from entourage.cli.effects_words import influence_words
+    from entourage.cli.explorer_beside import Shown, write_beside
     from entourage.data.frames import arrow_table
     from entourage.data.grouping import groups_of
     from entourage.effects import effects_report
@@ -112,6 +120,10 @@ def effects(
     if report is not None:
         require_report()
         check_output(report, table, model)
+    if explorer is not None:
+        missing = check_explorer(explorer, report, table, model)
+        if missing:
+            Console(stderr=True).print(f"There will be no explorer. {missing}", soft_wrap=True, markup=False)
     csv = csv_options(sep, decimal, encoding)
     fitted = load(model)
     encoder = encoder_of(fitted, model)
@@ -123,10 +135,10 @@ def effects(
     count: int | None = None
     why_none: str | None = "--refits 0: no refits, so no confidence intervals."
     if not known:
-        missing = (
+        absent = (
             f"TABLE has no column {encoder.target!r}" if encoder.target else "The model knows of no target"
         )
-        why_none = f"{missing}: no refits, so no confidence intervals."
+        why_none = f"{absent}: no refits, so no confidence intervals."
     elif refits != 0:
         count, why_none = _affordable(fitted, packed.sets, groups, refits)
     with _refit_bar() as show:
@@ -147,7 +159,13 @@ def effects(
         )
     found = replace(found, no_intervals=why_none)
     if report is not None:
-        write_effects(report, found, title=f"Context effects: {model.name} on {table.name}")
+        shown = [
+            Shown(int(found.rows[packed.sets.offsets[one.set] + one.place]), influence_words(one.moves))
+            for one in found.strongest[:3]
+        ]
+        title = f"{model.stem}: sets of {table.name}"
+        live = write_beside(explorer, report, [(model.stem, fitted)], frame, shown, title=title)
+        write_effects(report, found, title=f"Context effects: {model.name} on {table.name}", live=live)
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return
@@ -155,6 +173,8 @@ def effects(
         Console().print(line, soft_wrap=True, markup=False)
     if report is not None:
         Console().print(f"Report: {report}", soft_wrap=True)
+        if explorer is not None:
+            Console().print(f"Explorer: {explorer}" if live.href else live.text, soft_wrap=True, markup=False)
 
 
 def _affordable(fitted: Any, sets: Any, groups: Any, refits: int | None) -> tuple[int | None, str | None]:
@@ -242,7 +262,7 @@ def _better(more: list[str], less: list[str]) -> dict[str, str]:
 
 def _lines(found: "EffectsReport") -> list[str]:
     """Return the report as lines of text."""
-    from entourage.cli.effects_page import (
+    from entourage.cli.effects_words import (
         EFFECTS,
         context_words,
         decoy_lines,

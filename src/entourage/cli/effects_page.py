@@ -1,57 +1,42 @@
 """The page of ``entourage effects``."""
 
 import tempfile
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from scipy.special import expit
 
-from entourage.effects import (
-    ContextTest,
-    Decoy,
-    EffectsReport,
-    FirstChoiceTest,
-    NaturalEffects,
-    PairDecoys,
-    Quantity,
+from entourage.cli.effects_words import (
+    EFFECTS,
+    context_words,
+    decoys_of,
+    directions,
+    extrapolation,
+    headline,
+    interval,
+    left_out,
+    pair_words,
+    refit_words,
 )
-from entourage.effects.plots import (
-    draw_context_test,
-    draw_decoy_map,
-    draw_effects,
-    draw_influence,
-    draw_natural_effects,
-)
-from entourage.report.page import Cell, Section, Table, write_report
+from entourage.effects import EffectsReport, NaturalEffects, PairDecoys, Quantity
+from entourage.effects.plots import draw_context_test, draw_decoy_map, draw_influence
+from entourage.report.intervals import IntervalPlot, Line, Mark
+from entourage.report.page import Cell, Live, Section, Table, write_report
 
-__all__ = [
-    "EFFECTS",
-    "context_words",
-    "decoy_lines",
-    "directions",
-    "extrapolation",
-    "interval",
-    "left_out",
-    "menu_lines",
-    "refit_words",
-    "write_effects",
-]
+__all__ = ["write_effects"]
 
-#: The quantities of `entourage.effects.effects_report` in words.
-EFFECTS = {
-    "reversal_rate": "preference-reversal rate when one alternative is removed",
-    "iia_violation": "IIA violation: mean absolute change of a pair's log-odds when a third alternative is removed",
-    "regularity_rate": "regularity violations: how often adding an alternative raises the probability of another",
-    "regularity_amount": "regularity violations: mean increase of probability, 0 where there is none",
+_SCALES = {  # quantities by their unit, with a name that is shorter than the sentence
+    "Share of cases, or change of a probability": {
+        "reversal_rate": ("preference-reversal rate", "when one alternative is removed"),
+        "regularity_rate": ("regularity violations: rate", "probability raised by an added alternative"),
+        "regularity_amount": ("regularity violations: amount", "mean increase of probability"),
+    },
+    "Mean absolute change of log-odds": {
+        "iia_violation": ("IIA violation", "of a pair when a third is removed"),
+    },
 }
-
-_LEFT_OUT = {  # why a set is excluded from the context test
-    "one_object": "of one object",
-    "nothing": "in which nothing was chosen or ranked",
-    "several": "in which several were chosen or share the first place",
-}
-
-
+_MARKS = (Mark("this model", "ring"), Mark("context-ablated control", "cross"))
 _CASES = {  # when A, B and C are a case of an effect
     "attraction": "A dominates C, B doesn't",
     "compromise": "A lies between B and C",
@@ -59,47 +44,87 @@ _CASES = {  # when A, B and C are a case of an effect
 }
 
 
-def write_effects(path: Path, found: EffectsReport, *, title: str) -> None:
-    """Write the report as an HTML page."""
+def write_effects(path: Path, found: EffectsReport, *, title: str, live: Live | None = None) -> None:
+    """Write the report as an HTML page; ``live`` is about a page in which the model runs."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         sections = [
-            _independence(found, place),
+            _independence(found),
             _influence(found, place),
-            _natural(found, place),
+            _natural(found),
             _menus(found),
             _pair(found, place),
             _choices(found, place),
         ]
-        lead = f"{found.model}. Measured on {found.sets_seen:,} of {found.sets:,} choice sets."
-        write_report(path, title, lead, [section for section in sections if section is not None])
+        write_report(
+            path,
+            title,
+            f"{found.model}. Measured on {found.sets_seen:,} of {found.sets:,} choice sets.",
+            [section for section in sections if section is not None],
+            headline=headline(found),
+            live=live,
+        )
 
 
-def _picture(figure: Any, path: Path, caption: str) -> tuple[Path, str]:
+def _picture(figure: Any, path: Path, caption: str, instead: str) -> tuple[Path, str, str]:
     figure.savefig(path)
-    return path, caption
+    return path, caption, instead
 
 
-def _independence(found: EffectsReport, folder: Path) -> Section:
+def _independence(found: EffectsReport) -> Section:
     body: list[list[Cell]] = [
         [(words, "text"), *_refit_cells(getattr(found, name), "{:.4f}")] for name, words in EFFECTS.items()
+    ]
+    plots = [
+        IntervalPlot(
+            f"{what}.",
+            "effect",
+            _numbers(found),
+            [
+                _line(found, name, note, getattr(found, effect), "{:.4f}")
+                for effect, (name, note) in own.items()
+            ],
+            zero=0.0,
+            marks=_marks(found),
+        )
+        for what, own in _SCALES.items()
     ]
     return Section(
         "Preference reversals, IIA and regularity",
         "All are 0 for a context-free model. A fitted net has positive values even where there is no context effect, "
         f"since it also fits noise. {refit_words(found)}",
-        Table(["", *_refit_header(found)], body),
-        [
-            _picture(
-                draw_effects(found),
-                folder / "effects.png",
-                "Bars: this model."
-                if found.groups is None
-                else "Bars: this model. Open circles: context-ablated control. Points and lines: estimates with "
-                "confidence intervals.",
-            )
-        ],
+        plots=plots,
+        folded=[("All numbers", Table(["", *_refit_header(found)], body))],
     )
+
+
+def _marks(found: EffectsReport) -> tuple[Mark, ...]:
+    return () if found.groups is None else _MARKS
+
+
+def _numbers(found: EffectsReport) -> str:
+    return "this model" if found.groups is None else f"estimate, {100 * (1 - found.level):g} % CI"
+
+
+def _line(found: EffectsReport, name: str, note: str, entry: Quantity, shape: str) -> Line:
+    """Return a line of a plot: the estimate with its interval or, without refits, the value of the model."""
+    if entry.interval is None or entry.estimate is None or entry.reference is None:
+        marks = tuple(None for _ in _marks(found))
+        return Line(name, entry.value, None, _signed(shape, entry.value), note, look="any", marks=marks)
+    return Line(
+        name,
+        entry.estimate,
+        entry.interval,
+        f"{_signed(shape, entry.estimate)} {interval(entry)}".replace("-", "−"),
+        note,
+        f"model {_signed(shape, entry.value)}, control {_signed(shape, entry.reference)}",
+        look="any",
+        marks=(entry.value, entry.reference),
+    )
+
+
+def _signed(shape: str, value: float) -> str:
+    return shape.format(value).replace("-", "−")
 
 
 def _refit_header(found: EffectsReport) -> list[str]:
@@ -117,32 +142,34 @@ def _refit_cells(entry: Quantity, shape: str) -> list[str]:
     return ["–" if number is None else shape.format(number) for number in numbers] + [interval(entry)]
 
 
-def refit_words(found: EffectsReport) -> str:
-    """Return what the intervals are, or why there are none."""
-    if found.groups is None:
-        return found.no_intervals or ""
-    return (
-        f"Confidence intervals are from refits to {found.groups:,} resampled {found.resampled}. The estimate is "
-        "corrected for noise that was fitted (refits to choices simulated from the context-ablated control) and for "
-        "shrinkage (refits to choices with known context effects). An effect is significant at level "
-        f"{found.level:g} where its interval excludes 0."
-    )
-
-
 def _influence(found: EffectsReport, folder: Path) -> Section | None:
     if found.matrix is None:
         return None
     strongest = found.strongest[0]
     caption = "How the presence of the column's object changes the utility of the row's object."
+    size = len(found.matrix)
+    rows: list[list[Cell]] = [
+        [f"{i}", *("–" if isnan(entry) else _signed("{:+.3f}", entry) for entry in row)]
+        for i, row in enumerate(found.matrix.tolist())
+    ]
+    header = ["changes the utility of", *(f"presence of {j}" for j in range(size))]
     return Section(
         "Pairwise influence",
         f"Choice set {strongest.set}. Its object {strongest.place} has the largest mean influence on the others among "
         "all measured sets.",
-        pictures=[_picture(draw_influence(found.matrix), folder / "influence.png", caption)],
+        pictures=[
+            _picture(
+                draw_influence(found.matrix),
+                folder / "influence.png",
+                caption,
+                f"A matrix of colours, {size} by {size}; the table below has its numbers.",
+            )
+        ],
+        folded=[("As a table", Table(header, rows))],
     )
 
 
-def _natural(found: EffectsReport, folder: Path) -> Section:
+def _natural(found: EffectsReport) -> Section:
     natural, title = found.natural_effects, "Attraction, compromise, similarity"
     if natural.failed is not None:
         return Section(title, natural.failed)
@@ -150,29 +177,33 @@ def _natural(found: EffectsReport, folder: Path) -> Section:
         [(f"{name}: {words}", "text"), *_natural_cells(natural, name, found.level)]
         for name, words in _CASES.items()
     ]
-    pictures = []
-    if any(natural.effects.values()):
-        caption = (
-            "Points: estimates, or values of this model without refits. Lines: confidence intervals. Positive: the "
-            "direction of the literature."
+    lines = []
+    for name, words in _CASES.items():
+        entry = natural.quantity(name, found.level)
+        lines.append(
+            Line(name, None, None, "no case", words, marks=tuple(None for _ in _marks(found)))
+            if entry is None
+            else _line(found, name, words, entry, "{:+.4f}")
         )
-        pictures = [_picture(draw_natural_effects(natural, found.level), folder / "natural.png", caption)]
     header = ["", *_refit_header(found), "probability", "triples", "sets"]
     return Section(
         title,
         "Mean shift of the log-odds of A against B when C is added, over triples of alternatives of one choice set. "
         f"{directions(natural)} {extrapolation(natural)}Log-odds are differences of utilities; those of a ranker have "
         "no scale of their own.",
-        Table(header, body),
-        pictures,
+        plots=[
+            IntervalPlot(
+                "Shift of the log-odds of A against B when C is added; right of the vertical line: the direction of "
+                "the literature.",
+                "effect",
+                _numbers(found),
+                lines,
+                zero=0.0,
+                marks=_marks(found),
+            )
+        ],
+        folded=[("All numbers", Table(header, body))],
     )
-
-
-def extrapolation(natural: NaturalEffects) -> str:
-    """Return a sentence, and a space, on extrapolation to pairs; "" where the table has pairs."""
-    if not natural.extrapolated:
-        return ""
-    return "The table has no choice sets of two: the model extrapolates to pairs. Intervals don't account for that. "
 
 
 def _natural_cells(natural: NaturalEffects, name: str, level: float) -> list[str]:
@@ -199,26 +230,36 @@ def _menus(found: EffectsReport) -> Section | None:
         for share in menu.shares
     ]
     level = f"{100 * (1 - found.level):g} % CI"
+    plots = [
+        IntervalPlot(
+            f"Choice set {i + 1}, offered {menu.n:,} times.",
+            "alternative",
+            f"observed share, {level}",
+            [
+                Line(
+                    found.name_of(share),
+                    share.share,
+                    share.interval,
+                    "{:.3f} [{:.3f}, {:.3f}]".format(share.share, *share.interval),
+                    beside=f"model {share.model:.3f}",
+                    look="any",
+                    marks=(share.model,),
+                )
+                for share in menu.shares
+            ],
+            zero=0.0,
+            marks=(Mark("the model's mean probability", "ring"),),
+        )
+        for i, menu in enumerate(found.menus)
+    ]
+    header = ["choice set", "offered", "alternative", "observed share", level, "model"]
     return Section(
         "Repeated choice sets",
         "Observed choice shares (of rankings: of first places) in the choice sets that were offered most often, with "
         "Wilson intervals, which assume independent choices; and the model's mean probabilities.",
-        Table(["choice set", "offered", "alternative", "observed share", level, "model"], body),
+        plots=plots,
+        folded=[("As a table", Table(header, body))],
     )
-
-
-def menu_lines(found: EffectsReport, most: int) -> list[str]:
-    """Return a line of text for each repeated choice set: observed shares and the model's probabilities."""
-    return [
-        f"choice set offered {menu.n:,} times: "
-        + "; ".join(
-            "{} {:.3f} [{:.3f}, {:.3f}], model {:.3f}".format(
-                found.name_of(share), share.share, *share.interval, share.model
-            )
-            for share in menu.shares
-        )
-        for menu in found.menus[:most]
-    ]
 
 
 def _pair(found: EffectsReport, folder: Path) -> Section | None:
@@ -232,7 +273,7 @@ def _pair(found: EffectsReport, folder: Path) -> Section | None:
             f"{expit(decoy.before):.4f}",
             f"{expit(decoy.after):.4f}",
         ]
-        for row, does, decoy in _decoys(found, pair)
+        for row, does, decoy in decoys_of(found, pair)
     ]
     header = ["third alternative", "shift of the log-odds", "probability before", "after"]
     caption = (
@@ -242,9 +283,21 @@ def _pair(found: EffectsReport, folder: Path) -> Section | None:
     )
     return Section(
         f"Decoys: what helps row {pair.row} against row {pair.against}",
-        _pair_words(pair),
+        pair_words(pair),
         Table(header, body) if body else None,
-        [] if pair.map is None else [_picture(draw_decoy_map(pair.map), folder / "decoys.png", caption)],
+        []
+        if pair.map is None
+        else [_picture(draw_decoy_map(pair.map), folder / "decoys.png", caption, _map_words(pair))],
+    )
+
+
+def _map_words(pair: PairDecoys) -> str:
+    """Say what a map of decoys shows, for those who don't see it."""
+    assert pair.map is not None
+    shifts = pair.map.shifts
+    return (
+        f"A map over {pair.map.names[0]} and {pair.map.names[1]}: C helps A in {(shifts > 0).mean():.0%} of places, "
+        f"by at most {shifts.max():+.3f}, and hurts it by at most {shifts.min():+.3f}."
     )
 
 
@@ -261,80 +314,8 @@ def _choices(found: EffectsReport, folder: Path) -> Section | None:
         f"{' '.join(result.assumptions)}"
     )
     caption = "The score statistic of the choices, and its distribution without context."
-    pictures = [_picture(draw_context_test(result), folder / "test.png", caption)]
+    instead = (
+        f"{caption} Observed: {result.statistic:.1f}; larger in {result.p_value:.1%} of the simulations."
+    )
+    pictures = [_picture(draw_context_test(result), folder / "test.png", caption, instead)]
     return Section(title, f"{text}{left_out(tested)}", pictures=pictures)
-
-
-def context_words(result: ContextTest, level: float) -> str:
-    """Return a sentence on the result of a context test at a significance level."""
-    what = "Significant" if result.p_value <= level else "No significant"
-    return (
-        f"{what} context dependence: score statistic {result.statistic:.1f}, {result.degrees} degrees of freedom, "
-        f"p = {result.p_value:.3g} (by simulation), n = {result.n_sets:,} choices."
-    )
-
-
-def directions(natural: NaturalEffects) -> str:
-    """Return a sentence on the better direction of each feature.
-
-    Examples
-    --------
-    >>> directions(NaturalEffects({}, {}, {"price": "less", "stars": "more"}, {"stars": 0.5}, ["brand=x"]))
-    'Better: less price (given), more stars (by the model). Not used: 1 other feature.'
-    """
-    parts = [
-        f"{direction} {name} ({'by the model' if name in natural.slopes else 'given'})"
-        for name, direction in natural.better.items()
-    ]
-    rest = len(natural.left_out)
-    others = f" Not used: {rest} other feature{'s' * (rest != 1)}." if rest else ""
-    return f"Better: {', '.join(parts)}.{others}"
-
-
-def decoy_lines(found: EffectsReport) -> list[str]:
-    """Return lines of text on the decoys of a pair of rows; none where no pair was asked for."""
-    if found.pair is None:
-        return []
-    return [
-        _pair_words(found.pair),
-        *[
-            f"row {row} {does}: log-odds {decoy.shift:+.4f}, probability {expit(decoy.before):.4f} to "
-            f"{expit(decoy.after):.4f}"
-            for row, does, decoy in _decoys(found, found.pair)
-        ],
-    ]
-
-
-def _decoys(found: EffectsReport, pair: PairDecoys) -> list[tuple[int, str, Decoy]]:
-    """Return the row of each decoy, and whether it helps or hurts."""
-    both = {"helps": pair.found.helps, "hurts": pair.found.hurts}
-    return [(int(found.rows[one.candidate]), does, one) for does, decoys in both.items() for one in decoys]
-
-
-def _pair_words(pair: PairDecoys) -> str:
-    """Return sentences on a pair of rows, and whether anything affects it."""
-    tried = f"{pair.found.tried:,} other object{'s' * (pair.found.tried != 1)} of the table"
-    none = "" if pair.found.helps or pair.found.hurts else " None has an effect."
-    return (
-        f"Row {pair.row} is preferred to row {pair.against} with probability {pair.probability:.4f} in the choice set "
-        f"of these two. Tried as a third alternative: {tried}.{none}"
-    )
-
-
-def interval(entry: Quantity) -> str:
-    """Return a confidence interval; a dash without refits."""
-    return "–" if entry.interval is None else "[{:.4f}, {:.4f}]".format(*entry.interval)
-
-
-def left_out(tested: FirstChoiceTest) -> str:
-    """Return a space and a sentence on the sets left out of the context test; "" where none was.
-
-    Examples
-    --------
-    >>> left_out(FirstChoiceTest(None, "", {"one_object": 1, "nothing": 12}))
-    ' Left out: 1 set of one object, 12 sets in which nothing was chosen or ranked.'
-    """
-    parts = [
-        f"{count:,} set{'s' * (count != 1)} {_LEFT_OUT[reason]}" for reason, count in tested.left_out.items()
-    ]
-    return f" Left out: {', '.join(parts)}." if parts else ""

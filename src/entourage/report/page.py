@@ -3,16 +3,32 @@
 import base64
 import importlib.util
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from entourage.data.files import write_atomically
 from entourage.errors import UserError
+from entourage.report.intervals import INKS, IntervalPlot
+from entourage.report.template import PAGE
 
-__all__ = ["Cell", "Section", "Table", "make_folder", "require_report", "write_report", "write_text"]
+__all__ = [
+    "Cell",
+    "Live",
+    "Picture",
+    "Section",
+    "Table",
+    "make_folder",
+    "require_report",
+    "write_report",
+    "write_text",
+]
 
 Cell: TypeAlias = str | tuple[str, str]
+#: A PNG file, its caption and, where the caption doesn't say what is to be seen, a text instead of the picture.
+Picture: TypeAlias = tuple[Path, str] | tuple[Path, str, str]
 
 
 @dataclass
@@ -22,15 +38,31 @@ class Table:
     header: list[str]
     rows: list[list[Cell]]
 
+    def is_text(self, column: int) -> bool:
+        """Return whether the cells of a column are aligned left."""
+        own = [row[column] for row in self.rows if column < len(row)]
+        return bool(own) and all(not isinstance(cell, str) and cell[1] == "text" for cell in own)
+
 
 @dataclass
 class Section:
-    """A heading with text, a table and pictures."""
+    """A heading with text, a table, pictures, intervals, and tables that are folded away under a name."""
 
     title: str
     text: str = ""
     table: Table | None = None
-    pictures: list[tuple[Path, str]] = field(default_factory=list)  # PNG files and what they show
+    pictures: Sequence[Picture] = ()
+    plots: list[IntervalPlot] = field(default_factory=list)
+    folded: list[tuple[str, Table]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A sentence on a page in which the model runs, and a link to it; without ``href``, how to get one."""
+
+    text: str
+    href: str = ""
+    name: str = ""
 
 
 def require_report() -> None:
@@ -42,13 +74,60 @@ def require_report() -> None:
         )
 
 
-def write_report(path: str | os.PathLike[str], title: str, lead: str, sections: list[Section]) -> None:
-    """Write the page in one step; pictures are embedded, so that the file is self-contained."""
+def write_report(
+    path: str | os.PathLike[str],
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    *,
+    headline: str = "",
+    notes: Sequence[str] = (),
+    live: Live | None = None,
+) -> None:
+    """Write the page in one step; pictures are embedded, so that the file is self-contained.
+
+    Parameters
+    ----------
+    path : of the page
+    title, headline, lead : what it is about, the result in one sentence, and what else comes first
+    sections : with more than two, there is a table of contents
+    notes : what limits the result
+    live : about a page in which the model runs
+    """
     from jinja2 import Environment
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["embed"] = lambda p: base64.b64encode(Path(p).read_bytes()).decode()
-    write_text(path, environment.from_string(_PAGE).render(title=title, lead=lead, sections=sections))
+    page = environment.from_string(PAGE).render(
+        title=title,
+        headline=headline,
+        lead=lead,
+        notes=notes,
+        live=live,
+        sections=sections,
+        ids=_ids([section.title for section in sections]),
+        looks=list(INKS),
+    )
+    write_text(path, page)
+
+
+def _ids(titles: Sequence[str]) -> list[str]:
+    """Return the anchors of sections, each one once.
+
+    Examples
+    --------
+    >>> _ids(["All models", "…", "All models"])
+    ['all-models', 'section', 'all-models-2']
+    """
+    found: list[str] = []
+    for title in titles:
+        plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+        name, count = plain, 1
+        while name in found:
+            count += 1
+            name = f"{plain}-{count}"
+        found.append(name)
+    return found
 
 
 def make_folder(path: Path) -> None:
@@ -65,56 +144,3 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}.") from error
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title>
-<style>
-:root { color-scheme: light dark;
-        --ink: #1c2430; --soft: #5b6675; --line: #d9dee5; --paper: #fff; --best: #0b6e4f; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ee; --soft: #9aa5b4; --line: #333c48; --paper: #14181f; --best: #5fd3a6; }
-}
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-       max-width: 54rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.2rem; font-size: 1.2rem; }
-.lead, figcaption { color: var(--soft); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line);
-         text-align: right; vertical-align: bottom; }
-td { white-space: nowrap; }
-td.text { text-align: left; white-space: normal; }
-th:first-child, td:first-child { text-align: left; }
-td.best { font-weight: 700; color: var(--best); }
-figure { margin: 1rem 0; } img { max-width: 100%; height: auto; border-radius: 6px; background: #fff; }
-</style>
-</head>
-<body>
-<h1>{{ title }}</h1>
-<p class="lead">{{ lead }}</p>
-{% for section in sections %}
-<h2>{{ section.title }}</h2>
-{% if section.text %}<p>{{ section.text }}</p>{% endif %}
-{% if section.table %}
-<div class="wide"><table>
-<thead><tr>{% for cell in section.table.header %}<th>{{ cell }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for row in section.table.rows %}
-<tr>{% for cell in row %}{% if cell is string %}<td>{{ cell }}</td>
-{%- else %}<td class="{{ cell[1] }}">{{ cell[0] }}</td>{% endif %}{% endfor %}</tr>
-{% endfor %}
-</tbody></table></div>
-{% endif %}
-{% for picture, caption in section.pictures %}
-<figure><img alt="{{ caption }}" src="data:image/png;base64,{{ picture | embed }}">
-<figcaption>{{ caption }}</figcaption></figure>
-{% endfor %}
-{% endfor %}
-</body>
-</html>
-"""

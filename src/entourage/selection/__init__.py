@@ -5,7 +5,7 @@ from entourage.selection.comparison import Comparison, compare, refit_chosen
 from entourage.selection.cross_validation import CrossValidation, cross_validate
 from entourage.selection.held_out_fit import fit_best_held_out
 from entourage.selection.tuning import Tuned, nested_cross_validation, tune
-from entourage.selection.verdict import verdict, warnings_of
+from entourage.selection.verdict import headline, verdict, warnings_of
 
 __all__ = [
     "KINDS",
@@ -17,6 +17,7 @@ __all__ = [
     "cross_validate",
     "default_candidates",
     "fit_best_held_out",
+    "headline",
     "nested_cross_validation",
     "refit_chosen",
     "tune",

@@ -1,6 +1,7 @@
 """The verdict of a comparison in one sentence, and what a reader must know besides.
 
-:func:`verdict` states the context effect as the field does: estimate, confidence interval, p-value, sample size.
+:func:`headline` says whether there is a context effect; :func:`verdict` states it as the field does: estimate,
+confidence interval, p-value, sample size.
 :func:`warnings_of` names candidates that took no part and candidates whose training was too short.
 """
 
@@ -16,7 +17,7 @@ from entourage.tasks.ranking_metrics import LOWER_IS_BETTER
 if TYPE_CHECKING:
     from entourage.selection.comparison import Comparison
 
-__all__ = ["verdict", "warnings_of"]
+__all__ = ["headline", "verdict", "warnings_of"]
 
 _METRICS = {  # the name of a metric in a sentence, and what a gain of it means, per 100
     "ranking_accuracy": ("0/1-ranking accuracy", "of 100 pairs about {:.1f} more are ordered rightly"),
@@ -70,6 +71,36 @@ def verdict(comparison: "Comparison") -> str:
         f"{'Significant' if significant else 'No significant'} context effect{narrowly}: {with_context} − {without} = "
         f"{_signed(c.gain, plus=True)}, {100 * (1 - c.level):g} % CI [{low}, {high}], {p}, {n} ({name}{lower}){gained}."
         f"{_steps(c)}"
+    )
+
+
+def headline(comparison: "Comparison") -> str:
+    """Say in one plain sentence whether there is a significant context effect, and how large it is.
+
+    Examples
+    --------
+    >>> from entourage.data import Sets, make_hypervolume
+    >>> from entourage.estimators.baselines import RandomRanker, RankSVM
+    >>> from entourage.selection import compare
+    >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
+    >>> candidates = {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}
+    >>> print(headline(compare(sets, candidates)))
+    No significant context effect: models that see the other objects change 0/1-ranking accuracy by −0... (95 % CI ...).
+    """
+    c = comparison
+    name, meaning = _METRICS[c.metric]
+    lower = c.metric in LOWER_IS_BETTER
+    gain, (low, high), level = c.gain, c.interval, f"{100 * (1 - c.level):g} % CI"
+    if c.p_value > c.level:
+        change, ends = (-gain, (-high, -low)) if lower else (gain, (low, high))
+        return (
+            f"No significant context effect: models that see the other objects change {name} by "
+            f"{_signed(change, plus=True)} ({level} {_signed(ends[0])} to {_signed(ends[1])})."
+        )
+    return (
+        f"Significant context effect{', narrowly' * (low <= 0)}: models that see the other objects "
+        f"{'lower' if lower else 'raise'} {name} by {_signed(gain)} ({level} {_signed(low)} to {_signed(high)})"
+        f"{f': {meaning.format(100 * gain)}' if meaning else ''}."
     )
 
 
