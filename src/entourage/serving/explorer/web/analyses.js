@@ -12,7 +12,7 @@ import { judge } from "./judge.js";
 import { drawMatrix } from "./matrix.js";
 import { clamp, letter, percent, shortly } from "./numbers.js";
 import { STEPS } from "./situation.js";
-import { gainsAndLosses, nameOf } from "./words.js";
+import { moreAndLess, nameOf } from "./words.js";
 
 /** @typedef {import("./main.js").Explorer} Explorer */
 /** @typedef {import("./types.js").Live} Live */
@@ -31,15 +31,14 @@ export async function analyseControl(page, live, rows, score) {
 
 /** What the context, or the other model, changes. @param {Explorer} page @param {Live} live */
 export function sayGap({ data, state }, { offered, own, beside }) {
-  const { now, view } = state;
   if (!beside?.valid || !own.valid) return write(byId("gap"), beside ? "It gives no scores for this set." : "");
   const gaps = own.values.map((v, k) => v - beside.values[k]);
-  const what = view.beside === "control" ? "What context adds" : `${data.models[0]} against ${data.models[1]}`;
-  const nobody = view.beside === "control" ? "nothing: no object's chances depend on the others." : "no difference.";
-  const told = gainsAndLosses(data, now, offered, gaps);
+  const control = state.view.beside === "control";
+  const told = moreAndLess(data, offered, gaps);
   const turned = own.ranks.filter((r, k) => r !== beside.ranks[k]).length;
-  const order = turned === 0 ? "The order is the same." : `${turned} of ${offered.length} ranks differ.`;
-  write(byId("gap"), `${what}: ${told.startsWith("nobody") ? nobody : `${told} ${order}`}`);
+  const order = turned ? `${turned} of ${offered.length} ranks differ.` : "The order is the same.";
+  const same = control ? "Context adds nothing here." : "Both say the same.";
+  write(byId("gap"), told ? `${control ? "Context" : data.models[0]} gives ${told}${data.temperature === null ? "" : ", in percentage points"}. ${order}` : same);
 }
 
 /** Arrows and matrix. @param {Explorer} page @param {Live} live @param {Row[]} rows @param {Score} score @param {Score} other */

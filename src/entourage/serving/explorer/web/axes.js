@@ -98,14 +98,14 @@ export function drawAxes(frame, width, height) {
   const right = width - EDGE.right;
   const bottom = height - EDGE.bottom;
   const [inside, up] = [right - EDGE.left, bottom - EDGE.top];
-  const across = marksOf(frame.x, frame.xs, Math.max(2, Math.floor(inside / 80)));
+  const across = marksOf(frame.x, frame.xs, Math.max(2, Math.floor(inside / 58)));
   const made = across.marks.flatMap(([value, text]) => {
     const x = EDGE.left + frame.share("x", value) * inside;
     return [svg("line", { class: "grid", x1: x, x2: x, y1: EDGE.top, y2: bottom }), svg("text", { class: "tick", x, y: bottom + 18, text })];
   });
   made.push(svg("text", { class: "name", x: EDGE.left + inside / 2, y: height - 8, text: axisName(frame.x.name, across.offset) }));
   if (!frame.flat) {
-    const along = marksOf(frame.y, frame.ys, Math.max(2, Math.floor(up / 60)));
+    const along = marksOf(frame.y, frame.ys, Math.max(2, Math.floor(up / 42)));
     for (const [value, text] of along.marks) {
       const y = bottom - frame.share("y", value) * up;
       made.push(svg("line", { class: "grid", x1: EDGE.left, x2: right, y1: y, y2: y }), svg("text", { class: "tick side", x: EDGE.left - 8, y: y + 4, text: shortened(text) }));

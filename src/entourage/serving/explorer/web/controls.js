@@ -39,7 +39,7 @@ function actionsOf(page) {
   const looking = (find) => async () => {
     if (!page.models.length) return page.say("The model is still being loaded.");
     try {
-      await find(page);
+      await page.working(find(page));
     } catch (error) {
       if (error !== STALE) throw error;
     }

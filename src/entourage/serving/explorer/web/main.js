@@ -25,6 +25,10 @@ import { describe, gainsAndLosses, headline, measure, nameOf } from "./words.js"
 
 const QUICK = 10; // milliseconds: a control that takes no longer is drawn with each move
 
+const MANY = 10; // objects on offer: the matrix takes a row of its own
+
+const HINT = "Select an object by a click or the Tab key. Arrow keys move it, space takes it off the offer.";
+
 export class Explorer {
   /** @param {PageData} data */
   constructor(data) {
@@ -41,6 +45,7 @@ export class Explorer {
     this.controlTook = Infinity;
     this.wanted = 0;
     this.asked = 0;
+    this.at = 0;
     /** @type {string | null} */
     this.shownBeside = null;
     this.fresh = true;
@@ -53,20 +58,21 @@ export class Explorer {
       begin: () => this.state.keep(),
       move: (i, x, y) => this.move(i, x, y),
       end: () => this.refresh(),
-      toggle: (i) => this.toggle(i),
+      toggle: (i) => this.working(this.toggle(i)),
     };
     if (location.hash.length > 1) takeHash(this.state, location.hash);
     document.body.dataset.beside = this.state.view.beside;
     this.pictures = { own: new Picture(byId("picture"), this.frame, actions), beside: new Picture(byId("picture-beside"), this.frame, actions) };
     this.table = new ObjectTable(data, {
       edit: (i, place, value) => this.edit((now) => (now.rows[i][place] = value)),
-      toggle: (i) => this.toggle(i),
+      toggle: (i) => this.working(this.toggle(i)),
       select: (i) => this.select(i),
       drop: (i) => this.drop(i),
     });
     this.situation = new Situation(data, (place, value, joined) => this.edit((now) => (now.situation[place] = value), joined));
     byId("curve-box").hidden = this.state.view.column < 0;
     connect(this);
+    this.say("");
     addEventListener("hashchange", () => {
       if (location.hash !== hashOf(this.state) && takeHash(this.state, location.hash)) this.refresh(true);
     });
@@ -113,8 +119,8 @@ export class Explorer {
     if (!after || !before || !after.own.valid || !before.own.valid) return;
     const both = after.offered.filter((k) => before.offered.includes(k));
     const value = (/** @type {Live} */ live, /** @type {number} */ k) => live.own.values[live.offered.indexOf(k)];
-    const told = gainsAndLosses(this.data, this.state.now, both, both.map((k) => value(after, k) - value(before, k)));
-    this.say(`${now.on[i] ? "With" : "Without"} ${nameOf(now, i)}, ${told}`);
+    const told = gainsAndLosses(this.data, both, both.map((k) => value(after, k) - value(before, k)));
+    this.say(`${now.on[i] ? "With" : "Without"} ${nameOf(now, i)}: ${told}`);
   }
 
   /** @param {number} i */
@@ -137,7 +143,8 @@ export class Explorer {
 
   /** Say something that happened; screen readers say it, too. @param {string} text @param {number | null} value */
   say(text, value = null) {
-    byId("said").textContent = text;
+    byId("said").textContent = text || HINT;
+    byId("said").classList.toggle("soft", !text);
     byId("said").dataset.value = value === null ? "" : String(value);
   }
 
@@ -166,8 +173,17 @@ export class Explorer {
     if (fresh || (this.live && JSON.stringify(this.live.offered) !== known)) this.live = null;
     this.draw();
     if (!this.models.length) return Promise.resolve();
-    this.running ??= this.passes().finally(() => (this.running = null));
+    this.running ??= this.working(this.passes().finally(() => (this.running = null)));
     return this.running;
+  }
+
+  /** Note on the page that work is under way. @template T @param {Promise<T>} work @returns {Promise<T>} */
+  working(work) {
+    this.at++;
+    document.body.dataset.busy = "";
+    return work.finally(() => {
+      if (--this.at === 0) delete document.body.dataset.busy;
+    });
   }
 
   /** What is known once everything asked for is done. @returns {Promise<Live | null>} */
@@ -246,6 +262,7 @@ export class Explorer {
     const { now, view } = state;
     const live = this.live ? { ...this.live, beside } : null;
     document.body.dataset.beside = view.beside;
+    document.body.toggleAttribute("data-many", state.offered().length > MANY);
     frame.fit(now);
     for (const which of /** @type {("own" | "beside")[]} */ (["own", "beside"])) {
       const judged = live?.[which];
@@ -281,7 +298,7 @@ export class Explorer {
     if (this.shownBeside === view.beside) return;
     this.shownBeside = view.beside;
     const control = view.beside === "control";
-    write(byId("h-beside"), control ? "Context-ablated control" : `${data.models[1] ?? ""}`);
+    write(byId("h-beside"), control ? "Context-ablated control" : (data.models[1] ?? ""));
     write(byId("beside-text"), control ? "The same weights, but each object is scored against copies of itself: the difference from the left is what context adds." : "Another model on the same set: drag here or there, both move.");
     this.table.besides(control ? `control: ${measure(data)}` : `${data.models[1]}: ${measure(data)}`, control ? "context adds" : "difference");
   }

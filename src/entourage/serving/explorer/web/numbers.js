@@ -22,8 +22,8 @@ export function shortly(value) {
  * @param {number} value @param {number} low @param {number} high @returns {string} */
 export function exactly(value, low, high) {
   const size = Math.max(Math.abs(low), Math.abs(high), Math.abs(value));
-  const needed = high > low && size > 0 ? Math.ceil(Math.log10(size / (high - low))) + 4 : 6;
-  const digits = clamp(Number.isFinite(needed) ? needed : 6, 6, 17);
+  const needed = high > low && size > 0 ? Math.ceil(Math.log10(size / (high - low))) + 4 : 5;
+  const digits = clamp(Number.isFinite(needed) ? needed : 5, 5, 17);
   return String(Number(value.toPrecision(digits)));
 }
 

@@ -10,6 +10,8 @@ import { difference, measure, nameOf, shown } from "./words.js";
 /** @typedef {import("./types.js").PageData} PageData */
 /** @typedef {import("./types.js").Snapshot} Snapshot */
 
+const SCALES = [0.1, 0.25, 0.5, 1];
+
 /** @typedef {{edit: (i: number, place: number, value: number | null) => void, toggle: (i: number) => void,
  *   select: (i: number) => void, drop: (i: number) => void}} Actions */
 
@@ -25,8 +27,10 @@ export class ObjectTable {
     this.data = data;
     this.actions = actions;
     this.key = "";
+    this.scale = 1; // what a whole bar stands for
     /** @type {Line[]} */
     this.lines = [];
+    this.ownHead = html("th", { scope: "col", role: "columnheader" });
     this.besideHead = html("th", { scope: "col", role: "columnheader", class: "beside" });
     this.gapHead = html("th", { scope: "col", role: "columnheader", class: "beside right" });
     this.nothing = { own: makeBar("nothing", "own", "var(--soft)"), beside: makeBar("nothing", "beside", "var(--soft)") };
@@ -35,7 +39,7 @@ export class ObjectTable {
       head("on offer"),
       head("object", "sticky"),
       head("rank", "right"),
-      head(`${data.models[0]}: ${measure(data)}`),
+      this.ownHead,
       head("change", "right"),
       this.besideHead,
       this.gapHead,
@@ -53,6 +57,8 @@ export class ObjectTable {
       html("td", { role: "cell", colspan: data.columns.length + 1, class: "filler" }),
     );
     byId("objects-foot").hidden = !data.outside;
+    this.ownHead.textContent = `${data.models[0]}: ${measure(data)}`;
+    this.settled = false;
   }
 
   /** What stands beside, and what the difference is called. @param {string} name @param {string} gap */
@@ -98,6 +104,7 @@ export class ObjectTable {
       this.lines = now.rows.map((_, i) => this.line(now, i));
       byId("objects").replaceChildren(...this.lines.map((one) => one.row));
     }
+    this.rescale(live, key !== this.key);
     this.key = key;
     this.lines.forEach((line, i) => {
       line.row.classList.toggle("selected", i === now.selected);
@@ -112,8 +119,20 @@ export class ObjectTable {
     if (!this.data.outside) return;
     for (const which of /** @type {("own" | "beside")[]} */ (["own", "beside"])) {
       const share = live?.[which]?.nothing ?? null;
-      fill(this.nothing[which], share ?? 0, null, share === null ? "–" : percent(share), share);
+      fill(this.nothing[which], (share ?? 0) / this.scale, null, share === null ? "–" : percent(share), share);
     }
+  }
+
+  /** Bars of many objects are short: a whole one then stands for less. It never shrinks while a set is on show.
+   * @param {Live | null} live @param {boolean} fresh */
+  rescale(live, fresh) {
+    if (fresh) this.settled = false;
+    if (!live?.own.probabilities || !live.own.valid) return;
+    const most = Math.max(...live.own.shares, ...(live.beside?.valid ? live.beside.shares : []), live.own.nothing ?? 0, live.beside?.nothing ?? 0);
+    const enough = SCALES.find((scale) => scale >= Math.min(1, 1.1 * most)) ?? 1;
+    this.scale = this.settled ? Math.max(this.scale, enough) : enough;
+    this.settled = true;
+    write(this.ownHead, `${this.data.models[0]}: ${measure(this.data)}${this.scale < 1 ? `, bars to ${100 * this.scale} %` : ""}`);
   }
 
   /** @param {Line} line @param {number} origin @param {Live | null} live @param {number} k */
@@ -124,8 +143,8 @@ export class ObjectTable {
     write(line.rank, own ? String(own.ranks[k] + 1) : "–");
     line.row.classList.toggle("best", own !== null && own.ranks[k] === 0);
     const before = own && first && origin >= 0 ? first : null;
-    fill(line.own, own ? own.shares[k] : 0, before && own?.probabilities ? before.shares[origin] : null, own ? shown(data, own.values[k]) : "–", own ? own.values[k] : null);
-    fill(line.beside, beside ? beside.shares[k] : 0, null, beside ? shown(data, beside.values[k]) : "–", beside ? beside.values[k] : null);
+    fill(line.own, own ? own.shares[k] / this.scale : 0, before && own?.probabilities ? before.shares[origin] / this.scale : null, own ? shown(data, own.values[k]) : "–", own ? own.values[k] : null);
+    fill(line.beside, beside ? beside.shares[k] / this.scale : 0, null, beside ? shown(data, beside.values[k]) : "–", beside ? beside.values[k] : null);
     tell(line.change, before && own ? own.values[k] - before.values[origin] : null, data);
     tell(line.gap, own && beside ? own.values[k] - beside.values[k] : null, data);
   }
@@ -142,8 +161,8 @@ function makeBar(label, kind, paint) {
 
 /** @param {Bar} one @param {number} share @param {number | null} before @param {string} text @param {number | null} value */
 function fill(one, share, before, text, value) {
-  one.bar.style.transform = `scaleX(${share.toFixed(5)})`;
-  one.ghost.hidden = before === null || Math.abs(before - share) < 0.0005;
+  one.bar.style.transform = `scaleX(${Math.min(1, share).toFixed(5)})`;
+  one.ghost.hidden = before === null || before > 1 || Math.abs(before - share) < 0.0005;
   if (before !== null) one.ghost.style.left = `${(100 * before).toFixed(2)}%`;
   write(one.number, text);
   one.number.dataset.value = value === null ? "" : String(value);

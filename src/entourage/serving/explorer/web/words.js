@@ -28,11 +28,6 @@ export function difference(data, value) {
   return data.temperature === null ? signed(value) : signed(100 * value, 1);
 }
 
-/** The same in a sentence. @param {PageData} data @param {number} value @returns {string} */
-export function inWords(data, value) {
-  return difference(data, value) + (data.temperature === null ? "" : " points");
-}
-
 /** @param {Column} column @param {number | null} value @returns {string} */
 export function cell(column, value) {
   if (value === null) return "missing";
@@ -62,16 +57,28 @@ export function headline(data, now, { offered, own }) {
   return `${nameOf(now, best)} ${how}${number}${offered.length > 1 ? `, of ${offered.length} on offer` : ", the only one on offer"}.`;
 }
 
-/** Who gained and who lost most. @param {PageData} data @param {Snapshot} now @param {number[]} objects @param {number[]} changes
- * @returns {string} */
-export function gainsAndLosses(data, now, objects, changes) {
+/** The clearest changes of objects, the largest first: those that gain, and those that lose.
+ * @param {PageData} data @param {number[]} objects @param {number[]} changes */
+function ordered(data, objects, changes) {
   const least = data.temperature === null ? 0.005 : 0.0005;
-  const order = objects.map((i, k) => ({ i, by: changes[k] })).filter((one) => Math.abs(one.by) >= least);
-  const told = (/** @type {{i: number, by: number}[]} */ some) => some.slice(0, 3).map((one) => `${letter(one.i)} ${inWords(data, one.by)}`).join(", ");
-  const gains = order.filter((one) => one.by > 0).sort((p, q) => q.by - p.by);
-  const losses = order.filter((one) => one.by < 0).sort((p, q) => p.by - q.by);
-  const parts = [];
-  if (gains.length) parts.push(`gain: ${told(gains)}`);
-  if (losses.length) parts.push(`lose: ${told(losses)}`);
-  return parts.length ? parts.join("; ") + "." : "nobody gains or loses.";
+  const all = objects.map((i, k) => ({ i, by: changes[k] })).filter((one) => Math.abs(one.by) >= least);
+  all.sort((p, q) => Math.abs(q.by) - Math.abs(p.by));
+  return { gains: all.filter((one) => one.by > 0).slice(0, 3), losses: all.filter((one) => one.by < 0).slice(0, 3) };
+}
+
+/** Who gains and who loses. @param {PageData} data @param {number[]} objects @param {number[]} changes @returns {string} */
+export function gainsAndLosses(data, objects, changes) {
+  const { gains, losses } = ordered(data, objects, changes);
+  const told = (/** @type {{i: number, by: number}[]} */ some, /** @type {string} */ verb) => some.map((one) => `${letter(one.i)} ${verb} ${difference(data, Math.abs(one.by)).slice(1)}`).join(", ");
+  const parts = [told(gains, "gains"), told(losses, "loses")].filter(Boolean);
+  return parts.length ? `${parts.join("; ")}${data.temperature === null ? "" : " (percentage points)"}.` : "nobody gains or loses.";
+}
+
+/** Whom one model, or the context, gives more. @param {PageData} data @param {number[]} objects @param {number[]} changes
+ * @returns {string} empty where nothing differs */
+export function moreAndLess(data, objects, changes) {
+  const { gains, losses } = ordered(data, objects, changes);
+  const told = (/** @type {{i: number, by: number}[]} */ some) => some.map((one) => `${letter(one.i)} (${difference(data, one.by)})`).join(", ");
+  const parts = [gains.length ? `more to ${told(gains)}` : "", losses.length ? `less to ${told(losses)}` : ""].filter(Boolean);
+  return parts.join(" and ");
 }
