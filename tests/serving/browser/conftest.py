@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import shutil
 from urllib.parse import unquote
 
@@ -66,9 +65,9 @@ class Page:
         """Wait until everything is drawn and nothing more is asked for."""
         self.page.wait_for_selector("body[data-ready]:not([data-busy])", timeout=60_000)
 
-    def do(self, action, *args):
+    def do(self, action, *args, **options):
         """Call a method of playwright's page, and wait for what follows."""
-        getattr(self.page, action)(*args)
+        getattr(self.page, action)(*args, **options)
         self.ready()
 
     def values(self, selector):
@@ -162,5 +161,3 @@ def shop(tmp_path_factory):
     names = (HOSTILE, "FATE")
     explore(net, frame, compare=other, label=HOSTILE, price="cost", names=names, title=HOSTILE).save(path)
     return net, other, frame, path
-
-
