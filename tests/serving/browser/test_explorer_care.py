@@ -64,7 +64,8 @@ CONTRAST = """() => {
   const all = selector => [...document.querySelectorAll(selector)];
   const card = style(document.querySelector("section")).backgroundColor;
   const texts = all("svg text:not(.point text)").map(e => ratio(style(e).fill, card));
-  const letters = all(".point").map(e => ratio(style(e.querySelector("text")).fill, style(e.querySelector(".disc")).fill));
+  const fill = (e, part) => style(e.querySelector(part)).fill;
+  const letters = all(".point").map(e => ratio(fill(e, "text"), fill(e, ".disc")));
   const arrows = all(".layer-arrows path:not(.head)").map(e => ratio(style(e).stroke, card));
   return [Math.min(...texts), Math.min(...letters), Math.min(...arrows)];
 }"""

@@ -56,6 +56,7 @@ MODULES = (
     "finders",
     "analyses",
     "controls",
+    "labels",
     "main",
 )
 MOST_BYTES = 25_000_000  # of a page that can still be mailed

@@ -2,7 +2,7 @@
 
 import { bestDecoy, grid, withEach } from "./decoys.js";
 import { reversals, withoutEach, worstEnemy } from "./influence.js";
-import { letter } from "./numbers.js";
+import { letter, percent } from "./numbers.js";
 import { inPieces } from "./pieces.js";
 import { nameOf } from "./words.js";
 
@@ -36,7 +36,9 @@ export async function findDecoy(page) {
   state.add(places[found.candidate], `decoy for ${letter(target)}`);
   const decoy = letter(state.now.rows.length - 1);
   state.now.selected = target;
-  page.say(`Best decoy: ${decoy} raises the log-odds of ${name} against the others by ${found.gain.toFixed(2)}. Undo removes it.`, found.gain);
+  const after = added[found.candidate].probabilities;
+  const own = after ? ` Its probability goes from ${percent(live.own.values[k])} to ${percent(after[k])}, that of ${decoy} is ${percent(after[after.length - 1])}.` : "";
+  page.say(`Best decoy: ${decoy} raises the log-odds of ${name} against the others by ${found.gain.toFixed(2)}.${own} Undo removes it.`, found.gain);
   await page.refresh();
 }
 

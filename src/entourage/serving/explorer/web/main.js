@@ -7,15 +7,15 @@ import { withoutContext } from "./control.js";
 import { connect } from "./controls.js";
 import { byId, write } from "./dom.js";
 import { judge } from "./judge.js";
+import { drawControls } from "./labels.js";
 import { drawMatrix } from "./matrix.js";
-import { letter } from "./numbers.js";
 import { Picture } from "./picture.js";
 import { STALE, inPieces } from "./pieces.js";
 import { openModels } from "./runtime.js";
 import { Situation } from "./situation.js";
 import { State } from "./state.js";
 import { ObjectTable } from "./table.js";
-import { describe, gainsAndLosses, headline, measure, nameOf } from "./words.js";
+import { describe, gainsAndLosses, headline, nameOf } from "./words.js";
 
 /** @typedef {import("./types.js").Live} Live */
 /** @typedef {import("./types.js").Judged} Judged */
@@ -272,35 +272,8 @@ export class Explorer {
     this.table.draw(now, live);
     this.situation.draw(now);
     write(byId("headline"), live ? headline(data, now, live) : this.models.length ? "" : "Loading the model …");
-    this.drawControls();
+    drawControls(this);
     if (!live) drawMatrix(now, state.offered(), null);
-  }
-
-  drawControls() {
-    const { data, state } = this;
-    const { now, view } = state;
-    const given = data.sets[now.set];
-    byId("x-axis").value = String(now.x);
-    byId("y-axis").value = String(now.y);
-    byId("curve-column").value = String(view.column);
-    byId("show-arrows").checked = view.arrows;
-    byId("show-map").checked = view.map;
-    byId("undo").disabled = !state.past.length;
-    byId("redo").disabled = !state.future.length;
-    byId("reset").disabled = !state.edited();
-    const cut = given.left_out ? `; ${given.left_out} of its objects are left out` : "";
-    const left = data.left_out ? `; ${data.left_out} sets of the table are left out` : "";
-    write(byId("where"), given.id);
-    write(byId("count"), `${now.set + 1} of ${data.sets.length}${cut}${left}`);
-    byId("search").placeholder = "find a set by its id";
-    byId("beside").value = view.beside;
-    for (const name of ["decoy", "enemy"]) write(byId(`${name}-of`), ` for ${letter(now.selected)}`);
-    if (this.shownBeside === view.beside) return;
-    this.shownBeside = view.beside;
-    const control = view.beside === "control";
-    write(byId("h-beside"), control ? "Context-ablated control" : (data.models[1] ?? ""));
-    write(byId("beside-text"), control ? "The same weights, but each object is scored against copies of itself: the difference from the left is what context adds." : "Another model on the same set: drag here or there, both move.");
-    this.table.besides(control ? `control: ${measure(data)}` : `${data.models[1]}: ${measure(data)}`, control ? "context adds" : "difference");
   }
 }
 

@@ -14,10 +14,11 @@ export function drawMap(winners, count, width, height) {
   const y = (/** @type {number} */ k) => height - EDGE.bottom - (Math.floor(k / count) + 1) * h;
   const cells = winners.map((winner, k) =>
     svg("rect", {
-      x: x(k).toFixed(1),
-      y: y(k).toFixed(1),
-      width: (w + 0.4).toFixed(1),
-      height: (h + 0.4).toFixed(1),
+      x: x(k).toFixed(2),
+      y: y(k).toFixed(2),
+      width: w.toFixed(2),
+      height: h.toFixed(2),
+      "shape-rendering": "crispEdges",
       fill: winner < 0 ? "#888" : colour(winner),
       "fill-opacity": winner < 0 ? 0.07 : 0.28,
     }),
