@@ -295,3 +295,20 @@ def test_the_control_of_a_ranker_is_its_probability_at_its_temperature(opened, t
     powers = np.exp(alone - alone.max())
     np.testing.assert_allclose(page.probabilities("beside"), powers / powers.sum(), **CLOSE)
     assert page.page.inner_text("#headline").endswith("of 5 on offer.")
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own(browser, medoid, tmp_path):
+    model, X, _ = medoid
+    (tmp_path / "notebook.html").write_text(explore(model, X[:2])._repr_html_())
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda e: errors.append(str(e)))
+    page.goto((tmp_path / "notebook.html").as_uri())
+    inside = page.frame_locator("iframe")
+    inside.locator("body[data-ready]:not([data-busy])").wait_for(timeout=60_000)
+    inside.locator("#next").click()
+    inside.locator("body[data-ready]:not([data-busy])").wait_for()
+    values = inside.locator("#objects .own .number").evaluate_all("all => all.map(e => +e.dataset.value)")
+    np.testing.assert_allclose(values, model.predict_proba(X[1:2])[0], **CLOSE)
+    assert errors == []
+    page.close()

@@ -73,13 +73,13 @@ export async function analyseDemand(page, live, rows, score, other) {
   const k = live.offered.indexOf(now.selected);
   const column = data.columns[view.column];
   byId("curve-of").textContent = nameOf(now, now.selected);
-  if (k < 0) return emptyCurve("The selected object is not on offer.");
   const at = now.rows[now.selected][view.column];
   const there = now.rows.map((row) => row[view.column]).filter((v) => v !== null);
   const [low, high] = [Math.min(column.low, ...there), Math.max(column.high, ...there)];
   if (!byId("curve-slider").matches(":active")) page.curveRange = [low, high];
   const [from, to] = page.curveRange;
   drawSlider(page, at, from, to);
+  if (k < 0) return emptyCurve("The selected object is not on offer.");
   if (!live.own.valid || !(to > from)) return emptyCurve(to > from ? "" : `${column.name} has one value only.`);
   const values = evenly(from, to, POINTS);
   const moved = movesOf(rows[k], view.column, values);
