@@ -286,7 +286,7 @@ async function start() {
   byId("h-own").textContent = data.models[0];
   const page = new Explorer(data);
   page.draw();
-  performance.mark("set drawn");
+  requestAnimationFrame(() => setTimeout(() => performance.mark("set painted")));
   try {
     if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
     await new Promise((resolve) => setTimeout(resolve)); // the set is painted first
