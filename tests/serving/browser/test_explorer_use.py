@@ -10,6 +10,8 @@ from entourage import FATE, DiscreteChooser, Ranker, SetAttention, SubsetChooser
 from entourage.baselines import LinearRanker
 from entourage.choice import MultinomialLogit
 from entourage.data import make_medoid
+from entourage.effects import influence_matrix
+from entourage.selection import candidates
 from entourage.serving import explore
 from entourage.serving.explorer import Preset
 
@@ -275,14 +277,29 @@ def test_a_model_that_refuses_missing_values_says_so(opened, tmp_path):
     assert page.page.inner_text("#headline") == before
 
 
-def test_a_blend_of_choosers_has_no_control(opened, tmp_path):
-    X, ranks = make_medoid(n_sets=200, n_features=2, n_objects=4, random_state=0)
-    model = DiscreteChooser("auto", steps=20, random_state=0).fit(X, ranks.argmin(1))
+def test_a_blend_of_choosers_has_no_control(opened, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 5, size=(80, 4, 2))
+    chosen = (X @ [1.0, -1.0] + 0.5 * rng.gumbel(size=(80, 4))).argmax(1)
+    every = candidates.list_candidates
+
+    def some(*args, **settings):
+        return [one for one in every(*args, **settings) if one.name in ("linear relative", "FATE small")]
+
+    monkeypatch.setattr("entourage.selection.auto.list_candidates", some)
+    monkeypatch.setattr("entourage.selection.auto.FEW_SETS", 0)
+    monkeypatch.setattr("entourage.selection.auto.MANY_SETS", 0)
+    model = DiscreteChooser("auto", steps=4, budget=600.0, device="cpu", random_state=0).fit(X, chosen)
+    assert model.blend_ is not None
     explore(model, X[:2]).save(tmp_path / "auto.html")
     page = opened(tmp_path / "auto.html")
     np.testing.assert_allclose(page.probabilities(), model.predict_proba(X[:1])[0], **CLOSE)
-    options = page.page.locator("#beside option").all_inner_texts()
-    assert ("context-ablated control" in options) == (model.blend_ is None)
+    np.testing.assert_allclose(
+        page.values("#matrix tbody td"), influence_matrix(model, X[:1])[0].ravel(), **CLOSE
+    )
+    assert page.page.locator("#beside option").all_inner_texts() == ["nothing"]
+    assert not page.page.is_visible("#picture-beside")
+    assert not page.page.is_visible("#beside-box")
 
 
 def test_the_control_of_a_ranker_is_its_probability_at_its_temperature(opened, tmp_path):
