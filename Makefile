@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
+PAGES := tests/serving/browser
 
 .PHONY: setup demo test heavy-tests browser ray long-tests check bench docs clean
 
@@ -16,11 +17,13 @@ test: $(STAMP)-dev  ## all tests but the heavy ones
 heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
 	$(BIN)/python -m pytest -m heavy tests
 
-browser: $(STAMP)-dev  ## pages in Debian's Chromium; without it, and where it can't be installed, tests are skipped, saying so
+browser: $(STAMP)-dev  ## pages in Debian's Chromium, and types of their JavaScript; what can't be installed is skipped, saying so; REQUIRE_BROWSER=1: fails
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
-		|| echo "Chromium can't be installed here (apt-get install chromium): the tests of pages are skipped."
+		|| echo "Chromium can't be installed here (apt-get install chromium)."
+	@if command -v npm >/dev/null; then npm ci --prefix $(PAGES) --silent --no-audit --no-fund || echo "npm can't install what $(PAGES)/package.json names."; \
+		else echo "npm is not here: types and accessibility rules of pages are not checked."; fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
-	$(BIN)/python -m pytest -m browser tests/serving/browser
+	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
 
 ray: $(STAMP)-dev  ## Ray in a network namespace of its own; where that isn't allowed, tests are skipped, saying so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
@@ -50,7 +53,7 @@ docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated 
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery demo
+	rm -rf $(VENV) docs/_build docs/gallery demo $(PAGES)/node_modules
 
 # torch comes first and by itself: with the pinned build in place nothing pulls another one.
 $(VENV)/bin/python:

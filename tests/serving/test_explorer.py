@@ -10,10 +10,12 @@ import pytest
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker
 from entourage.baselines import LinearRanker
 from entourage.data import make_medoid
+from entourage.decisions.auditing import AuditRange
 from entourage.errors import DataError, ParameterError
 from entourage.serving import explore
 from entourage.serving.explorer import page as module
 from entourage.serving.explorer.cells import show_sets
+from entourage.serving.explorer.control import has_control
 from entourage.serving.explorer.page import MODULES, WEB, Preset, script_of_page
 
 
@@ -96,7 +98,7 @@ def test_no_name_in_a_table_ends_the_script(table, chooser, quick):
     page = explore(chooser, table, label="mode").page
     assert "</script><script>alert" not in page
     assert data_of(page)["sets"][0]["labels"][2] == "</script><script>alert(1)</script>"
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
 
 
 def test_the_page_knows_the_model(table, chooser, quick):
@@ -108,6 +110,10 @@ def test_the_page_knows_the_model(table, chooser, quick):
     assert 1 in (found["x"], found["y"])
     assert found["sets"][1]["rows"][2][1] is None
     assert found["presets"][0] == {"name": "one", "set": 3, "selected": 1, "text": ""}
+    assert (found["set_column"], found["label_column"], found["control"]) == ("trip", None, True)
+    over = AuditRange.of(table["cost"].to_numpy())
+    assert found["columns"][1]["audited"] == vars(over)
+    assert found["columns"][0]["audited"] is None
     assert explore(chooser, table).page == explore(chooser, table).page
     frame = explore(chooser, table)._repr_html_()
     assert frame.startswith("<iframe")
@@ -142,6 +148,10 @@ def test_every_module_of_the_page_is_in_it():
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
     assert "innerHTML" not in script
     assert "fetch(" not in script
+    for path in WEB.glob("*.js"):  # each after those it takes from
+        taken = re.findall(r'^import .* from "\./(\w+)\.js";$', path.read_text(), re.MULTILINE)
+        assert all(MODULES.index(one) < MODULES.index(path.stem) for one in taken), path.stem
+        assert len(path.read_text().splitlines()) <= 300
 
 
 def test_rankers_have_probabilities_only_where_they_were_calibrated(quick):
@@ -149,3 +159,18 @@ def test_rankers_have_probabilities_only_where_they_were_calibrated(quick):
     ranker = Ranker(FATE(width=4), steps=2, random_state=0).fit(X, ranks)
     assert data_of(explore(ranker, X[:2]).page)["temperature"] == pytest.approx(ranker.temperature_)
     assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperature"] is None
+
+
+def test_log_probabilities_say_nothing_of_an_object_outside_of_its_set():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4, 2))
+
+    class Blend(LinearRanker):
+        def _packed_scores(self, sets):
+            scores = np.exp(super()._packed_scores(sets))
+            totals = np.add.reduceat(scores, sets.offsets[:-1])
+            return np.log(scores / np.repeat(totals, sets.sizes))
+
+    ranks = X[..., 0].argsort(1).argsort(1)
+    assert has_control(LinearRanker().fit(X, ranks), X)
+    assert not has_control(Blend().fit(X, ranks), X)

@@ -15,7 +15,64 @@ from entourage.decisions.offers import Floats, Index, Offers
 from entourage.decisions.trade_offs import marginal_log_odds, willingness_to_pay
 from entourage.errors import DataError, ParameterError, check_number
 
-__all__ = ["Audit", "Offender", "SignCheck", "TradeOffCheck", "Violations", "audit"]
+__all__ = [
+    "STEPS",
+    "TOLERANCE",
+    "Audit",
+    "AuditRange",
+    "Offender",
+    "SignCheck",
+    "TradeOffCheck",
+    "Violations",
+    "audit",
+]
+
+STEPS, TOLERANCE = 9, 1e-3  # values of the grid; changes of log-odds below it count as none
+
+
+@dataclass(frozen=True)
+class AuditRange:
+    """What an audit moves a column by.
+
+    Attributes
+    ----------
+    low, high : the range of the grid
+    step : the finite move
+    spread : one standard deviation, by which the gradient is multiplied
+    indicator : whether the column holds 0 and 1 only
+    """
+
+    low: float
+    high: float
+    step: float
+    spread: float
+    indicator: bool
+
+    @classmethod
+    def of(
+        cls, column: Floats, *, within: tuple[float, float] = (0.05, 0.95), move: float = 0.1
+    ) -> "AuditRange":
+        """Take the range of a column, NaN where it has no value; see :func:`audit`.
+
+        Examples
+        --------
+        >>> AuditRange.of(np.linspace(0, 100, 101)).low, AuditRange.of(np.array([0.0, 1.0, 1.0])).step
+        (5.0, 1.0)
+        """
+        low, high = (float(end) for end in np.nanquantile(column, within))
+        if high <= low:
+            low, high = float(np.nanmin(column)), float(np.nanmax(column))
+        if high <= low:  # it never varies: a tenth more
+            high = low + 0.1 * (abs(low) or 1.0)
+        indicator = np.unique(column[~np.isnan(column)]).tolist() == [0.0, 1.0]
+        spread = float(np.nanstd(column)) or 1.0
+        if indicator:
+            return cls(0.0, 1.0, 1.0, spread, True)
+        return cls(low, high, move * (high - low), spread, False)
+
+    def grid(self, steps: int = STEPS) -> Floats:
+        """Return the values of the column at which demand is compared."""
+        return np.linspace(self.low, self.high, 2 if self.indicator else steps)
 
 
 @dataclass(frozen=True)
@@ -237,10 +294,10 @@ def audit(
     signs: Mapping[str | int, int],
     trade_offs: Mapping[tuple[Any, Any], tuple[float, float] | None] | Sequence[tuple[Any, Any]] = (),
     *,
-    steps: int = 9,
+    steps: int = STEPS,
     within: tuple[float, float] = (0.05, 0.95),
     move: float = 0.1,
-    tolerance: float = 1e-3,
+    tolerance: float = TOLERANCE,
     most_offenders: int = 10,
     most_sets: int | None = 2000,
     situation: ArrayLike | None = None,
@@ -343,21 +400,15 @@ class _Work:
                 f"No object can be audited for {offers.names[place]!r}: all are alone in their sets, where they are "
                 "always chosen, or have no value. Audit sets of two objects or more."
             )
-        low, high = (float(end) for end in np.nanquantile(column, within))
-        if high <= low:
-            low, high = float(np.nanmin(column)), float(np.nanmax(column))
-        if high <= low:  # it never varies: a tenth more
-            high = low + 0.1 * (abs(low) or 1.0)
-        indicator = np.unique(column[~np.isnan(column)]).tolist() == [0.0, 1.0]
-        low, high, step = (0.0, 1.0, 1.0) if indicator else (low, high, move * (high - low))
-        grid = np.linspace(low, high, 2 if indicator else steps)
+        over = AuditRange.of(column, within=within, move=move)
+        low, high, step, indicator = over.low, over.high, over.step, over.indicator
+        grid = over.grid(steps)
         curve = np.stack([self._moved(place, np.full(len(objects), value), objects) for value in grid])
         wrong_way = np.maximum(-sign * np.diff(curve, axis=0), 0.0)  # (steps - 1, objects)
         if indicator:
             slope = moved = sign * (curve[1] - curve[0])
         else:
-            spread = float(np.nanstd(column)) or 1.0
-            slope = sign * marginal_log_odds(market, offers, place)[objects] * spread
+            slope = sign * marginal_log_odds(market, offers, place)[objects] * over.spread
             before = self._log_odds(market.probabilities(offers.sets))[objects]
             moved = sign * (self._moved(place, x[objects] + step, objects) - before)
         return SignCheck(

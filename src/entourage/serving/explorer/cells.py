@@ -1,7 +1,7 @@
 """What a page shows of a table: its columns, and the sets as cells that an ONNX graph takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from entourage.data.columns import Column, as_numbers, encode_column
 from entourage.data.frames import arrow_table, column_of
 from entourage.data.sets import AnySets, is_frame
+from entourage.decisions.auditing import AuditRange
 from entourage.errors import DataError
 from entourage.estimators.inputs import encoder_of, given_sets
 
@@ -31,6 +32,7 @@ class ShownColumn:
     name, kind : "number", "flag" or "level"
     levels : of a text; a cell is the place of its level, or -1 for another text
     low, high : the range of its numbers, but for the last percent at each end; low is -1 where a text is no level
+    audited : what the economic audit would move it by; None but for numbers
     """
 
     name: str
@@ -38,6 +40,7 @@ class ShownColumn:
     levels: tuple[str, ...]
     low: float
     high: float
+    audited: AuditRange | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +72,15 @@ class ShownSets:
     columns, situation : of the objects, and of the situation
     sets : those that are shown
     left_out : how many are not
+    set_column, label_column : of a table, their names; None for arrays, and where no column names the objects
     """
 
     columns: list[ShownColumn]
     situation: list[ShownColumn]
     sets: list[ShownSet]
     left_out: int
+    set_column: str | None = None
+    label_column: str | None = None
 
 
 def show_sets(
@@ -147,7 +153,7 @@ def _of_table(model: Any, frame: Any, label: str | None, most_sets: int, random_
     if label is not None:
         texts = column_of(table, label, "label").to_pylist()
         labels = ["" if texts[i] is None else str(texts[i]) for i in order]
-    return _cut(
+    found = _cut(
         [_shown(column, cells[:, k]) for k, column in enumerate(own)],
         [_shown(column, situation[:, k]) for k, column in enumerate(shared)],
         cells,
@@ -158,6 +164,7 @@ def _of_table(model: Any, frame: Any, label: str | None, most_sets: int, random_
         most_sets,
         random_state,
     )
+    return replace(found, set_column=encoder.set_id, label_column=label)
 
 
 def _cells(table: Any, column: Column, missing: Sequence[str]) -> Floats:
@@ -184,7 +191,8 @@ def _number(name: str, values: Floats) -> ShownColumn:
     low, high = map(float, np.quantile(known, WITHIN)) if len(known) else (0.0, 1.0)
     if low == high and len(known):
         low, high = float(known.min()), float(known.max())
-    return ShownColumn(name, "flag" if flag else "number", (), low, high)
+    audited = AuditRange.of(values) if len(known) and np.isfinite(known).all() else None
+    return ShownColumn(name, "flag" if flag else "number", (), low, high, audited)
 
 
 def _shown(column: Column, values: Floats) -> ShownColumn:
@@ -192,7 +200,7 @@ def _shown(column: Column, values: Floats) -> ShownColumn:
         other = bool((values == OTHER).any())
         return ShownColumn(column.name, "level", tuple(column.levels), -1.0 if other else 0.0, 0.0)
     found = _number(column.name, values)
-    return ShownColumn(column.name, column.kind, (), found.low, found.high)
+    return replace(found, kind=column.kind, audited=found.audited if column.kind == "number" else None)
 
 
 def _cut(

@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike
 
 from entourage.data.files import write_atomically
 from entourage.data.sets import AnySets
+from entourage.decisions.auditing import STEPS, TOLERANCE
 from entourage.errors import DataError, ParameterError, UserError
 from entourage.serving.explorer.cells import MOST_SETS, ShownColumn, ShownSet, ShownSets, show_sets
+from entourage.serving.explorer.control import has_control
 from entourage.serving.onnx.export import to_onnx
 from entourage.tasks import Choice, SubsetChoice
 
@@ -27,7 +29,36 @@ __all__ = ["MODULES", "Explorer", "Preset", "explore", "script_of_page"]
 
 WEB, VENDOR = Path(__file__).parent / "web", Path(__file__).parent / "vendor"
 #: The modules of the page, each after those it takes from.
-MODULES = ("numbers", "dom", "runtime", "state", "analysis", "picture", "table", "curve", "save", "main")
+MODULES = (
+    "numbers",
+    "dom",
+    "state",
+    "address",
+    "judge",
+    "words",
+    "pieces",
+    "runtime",
+    "control",
+    "influence",
+    "decoys",
+    "demand",
+    "axes",
+    "arrows",
+    "map",
+    "picture",
+    "fields",
+    "table",
+    "matrix",
+    "situation",
+    "curve",
+    "csv",
+    "export",
+    "finders",
+    "analyses",
+    "controls",
+    "labels",
+    "main",
+)
 MOST_BYTES = 25_000_000  # of a page that can still be mailed
 
 
@@ -97,8 +128,8 @@ def explore(
     ----------
     model : any model that `entourage.serving.to_onnx` can export
     X, situation : the sets to begin with: a table, or arrays, as in ``predict``
-    compare : a second model, fitted to the same columns, whose predictions are shown as marks; by default each
-        object is also scored against copies of itself, the context-ablated control
+    compare : a second model, fitted to the same columns, shown side by side; without it, the context-ablated
+        control is (each object scored against copies of itself), where the model has one
     label : of a table, the column that names the objects
     price : a numeric column whose demand curve is shown first and audited
     sign : which way demand should move with it, -1 or 1
@@ -148,6 +179,11 @@ def explore(
         "y": y,
         "price": audited,
         "sign": sign,
+        "steps": STEPS,
+        "tolerance": TOLERANCE,
+        "control": has_control(model, X, situation),
+        "set_column": shown.set_column,
+        "label_column": shown.label_column,
         "presets": [vars(one) for one in presets],
     }
     page = _page(content, [_onnx(one) for one in models])
@@ -225,12 +261,16 @@ def _axes(shown: ShownSets, price: int | None) -> tuple[int, int]:
 
 
 def _column(one: ShownColumn) -> dict[str, Any]:
-    return {"name": one.name, "kind": one.kind, "levels": list(one.levels), "low": one.low, "high": one.high}
+    return vars(one) | {
+        "levels": list(one.levels),
+        "audited": None if one.audited is None else vars(one.audited),
+    }
 
 
 def _set(one: ShownSet) -> dict[str, Any]:
     return {
-        "id": one.id + (f" ({one.left_out} objects left out)" if one.left_out else ""),
+        "id": one.id,
+        "left_out": one.left_out,
         "rows": [[_cell(v) for v in row] for row in one.cells.tolist()],
         "labels": one.labels,
         "situation": [_cell(v) for v in one.situation.tolist()],
@@ -251,7 +291,7 @@ def _onnx(model: Any) -> bytes:
 @cache
 def script_of_page() -> str:
     """Return all modules as one script: what they import is defined above."""
-    parts = []
+    parts = ['"use strict";']
     for name in MODULES:
         text = (WEB / f"{name}.js").read_text()
         text = re.sub(r"^import [^;]*;\n", "", text, flags=re.MULTILINE)

@@ -1,40 +1,73 @@
-// The demand curve of the selected object: its probability, or standing, along one of its own columns.
+// The demand curve of the selected object: a chart, its values as a table, and the slider along it.
 
-import { byId, colour, svg } from "./dom.js";
-import { percent, shortly, ticks } from "./numbers.js";
+import { EDGE, axisName } from "./axes.js";
+import { byId, colour, html, svg } from "./dom.js";
+import { exactly, percent, shortly, signed, tickTexts, ticks } from "./numbers.js";
 
-const WIDTH = 640;
-const HEIGHT = 220;
-const EDGE = { left: 62, right: 18, top: 12, bottom: 42 };
+/** @typedef {import("./types.js").Column} Column */
 
-/** Draw a curve, where the object stands on it, and the stretches that break the sign.
- * @param {{values: number[], curve: number[], twin: number[] | null, at: number | null, name: string, object: number,
- *   probability: boolean, broken: [number, number][]}} given */
-export function drawCurve({ values, curve, twin, at, name, object, probability, broken }) {
-  const all = twin ? [...curve, ...twin] : curve;
+/** What is drawn. Curves are probabilities, or utilities against the rest.
+ * @typedef {{column: Column, values: number[], own: number[], beside: number[] | null, at: number | null, here: number | null,
+ *   object: number, probability: boolean, broken: [number, number][], names: string[]}} Curve */
+
+/** @param {Curve} given */
+export function drawCurve(given) {
+  const { column, values, own, beside, at, here, object, probability, broken } = given;
+  const root = byId("curve");
+  const [width, height] = [root.clientWidth || 560, root.clientHeight || 240];
+  root.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const all = [...own, ...(beside ?? []), ...(here === null ? [] : [here])];
   const low = probability ? 0 : Math.min(...all);
-  const high = probability ? Math.max(...all, 0.05) : Math.max(...all, low + 1e-9);
-  const space = 0.06 * (high - low);
+  const most = probability ? Math.max(...all, 0.05) : Math.max(...all, low + 1e-9);
+  const high = most + 0.06 * (most - low);
   const [first, last] = [values[0], values[values.length - 1]];
-  const left = (/** @type {number} */ v) => EDGE.left + ((v - first) / (last - first || 1)) * (WIDTH - EDGE.left - EDGE.right);
-  const bottom = HEIGHT - EDGE.bottom;
-  const top = (/** @type {number} */ v) => bottom - ((v - low) / (high + space - low || 1)) * (bottom - EDGE.top);
-  const path = (/** @type {number[]} */ ys) => ys.map((v, k) => `${k ? "L" : "M"}${left(values[k]).toFixed(1)} ${top(v).toFixed(1)}`).join("");
+  const bottom = height - EDGE.bottom;
+  const x = (/** @type {number} */ v) => EDGE.left + ((v - first) / (last - first || 1)) * (width - EDGE.left - EDGE.right);
+  const y = (/** @type {number} */ v) => bottom - ((v - low) / (high - low || 1)) * (bottom - EDGE.top);
+  const path = (/** @type {number[]} */ ys) => ys.map((v, k) => `${k ? "L" : "M"}${x(values[k]).toFixed(1)} ${y(v).toFixed(1)}`).join("");
+  const across = ticks(first, last, Math.max(2, Math.floor(width / 100)));
+  const texts = tickTexts(across);
+  const up = ticks(low, high, 3);
+  const upTexts = probability ? up.map((v) => `${shortly(100 * v)} %`) : tickTexts(up).texts;
   const made = [
-    ...broken.map(([from, to]) =>
-      svg("rect", { class: "broken", x: left(from), width: Math.max(2, left(to) - left(from)), y: EDGE.top, height: bottom - EDGE.top }),
-    ),
-    svg("line", { x1: EDGE.left, x2: WIDTH - EDGE.right, y1: bottom, y2: bottom }),
-    svg("line", { x1: EDGE.left, x2: EDGE.left, y1: EDGE.top, y2: bottom }),
-    svg("text", { class: "name", x: (EDGE.left + WIDTH - EDGE.right) / 2, y: HEIGHT - 6, text: name }),
-    ...ticks(first, last).map((v) => svg("text", { class: "tick", x: left(v), y: bottom + 18, text: shortly(v) })),
-    ...ticks(low, high, 3).map((v) => svg("text", { class: "tick side", x: EDGE.left - 8, y: top(v) + 4, text: probability ? percent(v) : shortly(v) })),
+    ...broken.map(([from, to]) => svg("rect", { class: "broken", x: x(from), width: Math.max(2, x(to) - x(from)), y: EDGE.top, height: bottom - EDGE.top })),
+    ...up.flatMap((v, k) => [
+      svg("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: y(v), y2: y(v) }),
+      svg("text", { class: "tick side", x: EDGE.left - 8, y: y(v) + 4, text: upTexts[k] }),
+    ]),
+    ...across.map((v, k) => svg("text", { class: "tick", x: x(v), y: bottom + 18, text: texts.texts[k] })),
+    svg("line", { class: "axis", x1: EDGE.left, x2: width - EDGE.right, y1: bottom, y2: bottom }),
+    svg("text", { class: "name", x: (EDGE.left + width - EDGE.right) / 2, y: height - 8, text: axisName(column.name, texts.offset) }),
   ];
-  if (twin) made.push(svg("path", { class: "curve twin", d: path(twin) }));
-  made.push(svg("path", { class: "curve", d: path(curve), stroke: colour(object) }));
-  if (at !== null && at >= first && at <= last) {
-    const k = values.reduce((best, v, i) => (Math.abs(v - at) < Math.abs(values[best] - at) ? i : best), 0);
-    made.push(svg("circle", { cx: left(values[k]), cy: top(curve[k]), r: 6, fill: colour(object) }));
+  if (beside) made.push(svg("path", { class: "line beside", d: path(beside) }));
+  made.push(svg("path", { class: "line", d: path(own), stroke: colour(object) }));
+  if (at !== null && here !== null && at >= first && at <= last) {
+    made.push(svg("line", { class: "here", x1: x(at), x2: x(at), y1: y(here), y2: bottom }), svg("circle", { class: "here", cx: x(at), cy: y(here), r: 6, fill: colour(object) }));
   }
-  byId("curve").replaceChildren(...made);
+  root.replaceChildren(...made);
+  drawTable(given);
+}
+
+/** The same as a table. @param {Curve} given */
+function drawTable({ column, values, own, beside, probability, names }) {
+  const text = (/** @type {number} */ v) => (probability ? percent(v) : signed(v, 3));
+  const head = html("tr", {}, ...[column.name, ...names].map((name) => html("th", { scope: "col", class: "right", text: name })));
+  const rows = values.map((value, k) =>
+    html(
+      "tr",
+      {},
+      html("th", { scope: "row", class: "number", "data-value": value, text: exactly(value, column.low, column.high) }),
+      html("td", { class: "number", "data-value": own[k], text: text(own[k]) }),
+      ...(beside ? [html("td", { class: "number", "data-value": beside[k], text: text(beside[k]) })] : []),
+    ),
+  );
+  byId("curve-table").replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));
+}
+
+/** Nothing to draw. @param {string} why */
+export function emptyCurve(why) {
+  byId("curve").replaceChildren();
+  byId("curve-table").replaceChildren();
+  byId("audit").className = "audit soft";
+  byId("audit").textContent = why;
 }

@@ -2,12 +2,27 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Colours that people with colour-blindness tell apart (Okabe and Ito); letters name objects besides. */
-export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d00", "#7f7f7f"];
+/** Colours that people with colour-blindness tell apart (Okabe and Ito), each with the ink that is read on it; letters
+ * name objects besides. */
+const COLOURS = [
+  ["#0072b2", "#fff"],
+  ["#d55e00", "#111"],
+  ["#009e73", "#111"],
+  ["#cc79a7", "#111"],
+  ["#e69f00", "#111"],
+  ["#56b4e9", "#111"],
+  ["#8c6d00", "#fff"],
+  ["#8f8f8f", "#111"],
+];
 
 /** @param {number} i @returns {string} */
 export function colour(i) {
-  return COLOURS[i % COLOURS.length];
+  return COLOURS[i % COLOURS.length][0];
+}
+
+/** What is read on that colour. @param {number} i @returns {string} */
+export function ink(i) {
+  return COLOURS[i % COLOURS.length][1];
 }
 
 /** @param {Element} element @param {Record<string, any>} attributes */
@@ -45,4 +60,9 @@ export function byId(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`The page has no element ${id}.`);
   return found;
+}
+
+/** Set a text only where it is another: screen readers say a changed one. @param {Element} element @param {string} text */
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }

@@ -1,4 +1,4 @@
-// Numbers: formats, scales, and the softmax of utilities.
+// Numbers: formats, ticks, and the few sums that scores need.
 
 /** Letters of objects: A to Z, then A2, B2 and so on.
  * @param {number} i @returns {string} */
@@ -10,16 +10,28 @@ export function letter(i) {
  * @param {number | null} value @returns {string} */
 export function shortly(value) {
   if (value === null || !Number.isFinite(value)) return "–";
-  if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) return value.toExponential(2).replace("-", "−");
+  if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) {
+    const [digits, power] = value.toExponential(2).split("e");
+    return `${Number(digits)}e${Number(power)}`.replaceAll("-", "−");
+  }
   const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.max(Math.abs(value), 1))));
   return String(Number(value.toFixed(Math.min(digits, 4)))).replace("-", "−");
+}
+
+/** A number with as many digits as its column needs: values that differ by a thousandth of its range differ here.
+ * @param {number} value @param {number} low @param {number} high @returns {string} */
+export function exactly(value, low, high) {
+  const size = Math.max(Math.abs(low), Math.abs(high), Math.abs(value));
+  const needed = high > low && size > 0 ? Math.ceil(Math.log10(size / (high - low))) + 4 : 5;
+  const digits = clamp(Number.isFinite(needed) ? needed : 5, 5, 17);
+  return String(Number(value.toPrecision(digits)));
 }
 
 /** A number with a sign and fixed decimals, so that columns align.
  * @param {number} value @param {number} decimals @returns {string} */
 export function signed(value, decimals = 2) {
   const text = Math.abs(value).toFixed(decimals);
-  return (Number(text) === 0 ? " " : value < 0 ? "−" : "+") + text;
+  return (Number(text) === 0 ? "" : value < 0 ? "−" : "+") + text;
 }
 
 /** A probability in percent.
@@ -33,16 +45,29 @@ export function clamp(value, low, high) {
   return Math.min(high, Math.max(low, value));
 }
 
-/** A round step that cuts a range into about so many parts.
+/** Round values that cut a range into about so many parts.
  * @param {number} low @param {number} high @param {number} parts @returns {number[]} */
 export function ticks(low, high, parts = 5) {
   const raw = (high - low) / parts;
   if (!(raw > 0) || !Number.isFinite(raw)) return [low];
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw) ?? raw;
+  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw * (1 - 1e-9)) ?? raw;
+  /** @type {number[]} */
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
-  return found;
+  const first = Math.ceil(low / step - 1e-9);
+  for (let k = 0; k <= 2 * parts + 2 && (first + k) * step <= high + 1e-9 * step; k++) {
+    const value = (first + k) * step;
+    if (!found.includes(value)) found.push(value);
+  }
+  return found.length ? found : [low];
+}
+
+/** Texts of ticks. Where they differ too little for short ones, they count from the first, the offset.
+ * @param {number[]} values @returns {{texts: string[], offset: number | null}} */
+export function tickTexts(values) {
+  const texts = values.map(shortly);
+  if (new Set(texts).size === values.length) return { texts, offset: null };
+  return { texts: values.map((v) => (v === values[0] ? "0" : "+" + shortly(v - values[0]))), offset: values[0] };
 }
 
 /** Log of the sum of exponentials.
@@ -51,6 +76,11 @@ export function logsum(values) {
   const highest = Math.max(...values);
   if (!Number.isFinite(highest)) return highest;
   return highest + Math.log(values.reduce((sum, v) => sum + Math.exp(v - highest), 0));
+}
+
+/** @param {number[]} values @returns {number} */
+export function mean(values) {
+  return values.reduce((a, b) => a + b, 0) / values.length;
 }
 
 /** Ranks, 0 = best; equal scores share the better rank.

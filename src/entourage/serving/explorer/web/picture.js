@@ -1,268 +1,215 @@
-// The set as points over two columns: drag them, or move them by the arrow keys.
+// The set as points over two columns: drag them, or move them by the arrow keys. One picture for each model.
 
-import { byId, colour, svg } from "./dom.js";
-import { clamp, letter, shortly, ticks } from "./numbers.js";
+import { drawArrows } from "./arrows.js";
+import { EDGE, drawAxes, snapped } from "./axes.js";
+import { colour, ink, svg, write } from "./dom.js";
+import { drawMap } from "./map.js";
+import { clamp, letter } from "./numbers.js";
 
-/** @typedef {import("./types.js").Column} Column */
+/** @typedef {import("./types.js").Arrow} Arrow */
 /** @typedef {import("./types.js").Snapshot} Snapshot */
-/** @typedef {import("./types.js").PageData} PageData */
+/** @typedef {import("./axes.js").Frame} Frame */
 
-const EDGE = { left: 62, right: 18, top: 16, bottom: 48 };
+/** What a picture tells the page; a place is null where it is not changed.
+ * @typedef {{select: (i: number) => void, begin: () => void, move: (i: number, x: number | null, y: number | null) => void,
+ *   end: () => void, toggle: (i: number) => void}} Actions */
 
-/** What the picture tells the page.
- * @typedef {{select: (i: number) => void, begin: () => void, move: (i: number, x: number, y: number) => void,
- *   toggle: (i: number) => void}} Actions */
-
-/** The range of a column: that of the table, or of the set where that is wider.
- * @param {Column} column @param {Snapshot} now @param {number} place @returns {[number, number]} */
-export function rangeOf(column, now, place) {
-  if (column.kind === "level") return [column.low - 0.5, column.levels.length - 0.5];
-  const values = now.rows.map((row) => row[place]).filter((v) => v !== null);
-  const low = Math.min(column.low, ...values);
-  const high = Math.max(column.high, ...values);
-  const space = 0.06 * (high - low || Math.abs(high) || 1);
-  return [low - space, high + space];
-}
+const PULL = 10; // pixels before an object without a value gets one
+const SMALL = 9; // radius of an object that is not on offer
 
 export class Picture {
-  /** @param {PageData} data @param {Actions} actions */
-  constructor(data, actions) {
-    this.data = data;
+  /** @param {SVGElement} root @param {Frame} frame @param {Actions} actions */
+  constructor(root, frame, actions) {
+    this.root = root;
+    this.width = 0;
+    this.height = 0;
+    this.frame = frame;
     this.actions = actions;
-    this.root = byId("picture");
-    const small = this.root.clientWidth > 0 && this.root.clientWidth < 500; // a phone
-    this.width = small ? 400 : 640;
-    this.height = small ? 380 : 460;
-    this.root.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    this.layers = Object.fromEntries(
-      ["map", "axes", "arrows", "points"].map((name) => [name, this.root.appendChild(svg("g", { id: `layer-${name}` }))]),
-    );
+    this.layers = Object.fromEntries(["map", "axes", "arrows", "points", "halo"].map((name) => [name, root.appendChild(svg("g", { class: `layer-${name}` }))]));
     /** @type {SVGElement[]} */
     this.points = [];
     /** @type {number[]} */
     this.radii = [];
-    /** @type {number | null} */
-    this.dragged = null;
-    /** @type {[number, number] | null} */
-    this.held = null;
-    this.root.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.drag(e));
-    for (const name of ["pointerup", "pointercancel"]) this.root.addEventListener(name, () => this.drop());
+    /** @type {Arrow[]} */
+    this.shownArrows = [];
+    /** @type {{winners: number[], count: number} | null} */
+    this.shownMap = null;
+    /** @type {{i: number, dx: number, dy: number, startX: number, startY: number, moved: boolean} | null} */
+    this.drag = null;
+    /** @type {Snapshot | null} */
+    this.now = null;
+    root.addEventListener("pointermove", (e) => this.pull(e));
+    for (const name of ["pointerup", "pointercancel"]) root.addEventListener(name, () => this.release());
+    this.measure();
+    new ResizeObserver(() => this.measure() && this.redraw()).observe(root);
   }
 
-  /** Ranges stay while something is dragged, so that nothing jumps under the pointer.
-   * @param {Snapshot} now */
-  fit(now) {
-    if (this.dragged !== null) return;
-    this.now = now;
-    this.xs = rangeOf(this.data.columns[now.x], now, now.x);
-    this.ys = rangeOf(this.data.columns[now.y], now, now.y);
+  /** Take the size that the page gives; a unit is a pixel, so that texts have one size. @returns {boolean} whether it changed */
+  measure() {
+    const [width, height] = [this.root.clientWidth || 560, this.root.clientHeight || 400];
+    if (width === this.width && height === this.height) return false;
+    this.width = width;
+    this.height = height;
+    this.root.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    return true;
   }
 
-  /** @param {number} value @returns {number} */
-  left(value) {
-    const [low, high] = this.xs ?? [0, 1];
-    return EDGE.left + ((value - low) / (high - low)) * (this.width - EDGE.left - EDGE.right);
+  /** Where an object is; one without a value stands at the edge.
+   * @param {number} i @returns {[number, number]} */
+  place(i) {
+    const { now, frame } = this;
+    const [width, height] = [this.width, this.height];
+    const x = now ? now.rows[i][now.x] : null;
+    const y = now ? now.rows[i][now.y] : null;
+    const [right, bottom] = [width - EDGE.right, height - EDGE.bottom];
+    const left = x === null ? EDGE.left : EDGE.left + frame.share("x", x) * (right - EDGE.left);
+    if (frame.flat) return [left, (EDGE.top + bottom) / 2];
+    return [left, y === null ? bottom : bottom - frame.share("y", y) * (bottom - EDGE.top)];
   }
 
-  /** @param {number} value @returns {number} */
-  top(value) {
-    const [low, high] = this.ys ?? [0, 1];
-    return this.height - EDGE.bottom - ((value - low) / (high - low)) * (this.height - EDGE.top - EDGE.bottom);
-  }
-
-  /** Where an object is; one without a value stands in the middle, hollow.
-   * @param {Snapshot} now @param {number} i @returns {[number, number]} */
-  place(now, i) {
-    const [xs, ys] = [this.xs ?? [0, 1], this.ys ?? [0, 1]];
-    const x = now.rows[i][now.x] ?? (xs[0] + xs[1]) / 2;
-    const y = now.rows[i][now.y] ?? (ys[0] + ys[1]) / 2;
-    return [this.left(x), this.top(y)];
-  }
-
-  /** Draw axes and points.
-   * @param {Snapshot} now @param {number[]} strengths from 0 to 1 @param {string[]} descriptions */
+  /** Draw axes and points. Strengths are from 0 to 1, null for those that are not scored.
+   * @param {Snapshot} now @param {(number | null)[]} strengths @param {string[]} descriptions */
   draw(now, strengths, descriptions) {
     this.now = now;
-    this.fit(now);
-    this.axes(now);
-    this.layers.points.replaceChildren();
-    this.points = now.rows.map((_, i) => this.point(now, i, strengths[i] ?? 0, descriptions[i] ?? ""));
-    const order = now.rows.map((_, i) => i).sort((a, b) => Number(a === now.selected) - Number(b === now.selected));
-    this.layers.points.append(...order.map((i) => this.points[i]));
+    this.strengths = strengths;
+    this.descriptions = descriptions;
+    this.redraw();
   }
 
-  /** @param {Snapshot} now @param {number} i @param {number} strength @param {string} description @returns {SVGElement} */
-  point(now, i, strength, description) {
-    const [x, y] = this.place(now, i);
-    const missing = now.rows[i][now.x] === null || now.rows[i][now.y] === null;
-    const radius = now.on[i] ? 11 + 11 * Math.sqrt(strength) : 9;
-    this.radii[i] = radius;
-    const made = svg(
+  redraw() {
+    const { now, strengths, descriptions } = this;
+    if (!now || !strengths || !descriptions) return;
+    this.layers.axes.replaceChildren(...drawAxes(this.frame, this.width, this.height));
+    if (this.points.length !== now.rows.length) {
+      this.points = now.rows.map((_, i) => this.made(i));
+      this.layers.points.replaceChildren(...this.points);
+    }
+    now.rows.forEach((_, i) => this.update(now, i, strengths[i], descriptions[i]));
+    this.halo(now);
+    this.arrows(this.shownArrows);
+    this.map(this.shownMap);
+  }
+
+  /** @param {number} i @returns {SVGElement} */
+  made(i) {
+    return svg(
       "g",
       {
-        class: `point${now.on[i] ? "" : " off"}${i === now.selected ? " selected" : ""}`,
-        transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
         tabindex: 0,
         role: "button",
-        "aria-pressed": i === now.selected,
-        "aria-label": description,
         "data-object": i,
         onpointerdown: (/** @type {PointerEvent} */ e) => this.take(e, i),
         onkeydown: (/** @type {KeyboardEvent} */ e) => this.key(e, i),
-        onfocus: () => {
-          if (this.now?.selected !== i) this.actions.select(i);
-        },
+        onfocus: () => this.actions.select(i),
       },
       svg("circle", { class: "touch", r: 22 }),
-      svg("circle", { r: radius.toFixed(1), fill: now.on[i] && !missing ? colour(i) : "none", stroke: colour(i) }),
-      svg("text", { class: now.on[i] && !missing ? "inside" : "", dy: "0.35em", text: letter(i) }),
-      svg("title", { text: description }),
+      svg("circle", { class: "disc" }),
+      svg("text", { dy: "0.35em", text: letter(i) }),
+      svg("title"),
     );
-    return made;
   }
 
-  /** Columns of levels and flags can't be dragged freely. @param {number} place @param {number} value @returns {number} */
-  snapped(place, value) {
-    const column = this.data.columns[place];
-    if (column.kind === "number") return value;
-    const most = column.kind === "flag" ? 1 : column.levels.length - 1;
-    return clamp(Math.round(value), column.low < 0 ? -1 : 0, most);
+  /** @param {Snapshot} now @param {number} i @param {number | null} strength @param {string} description */
+  update(now, i, strength, description) {
+    const one = this.points[i];
+    const [x, y] = this.place(i);
+    const missing = now.rows[i][now.x] === null || now.rows[i][now.y] === null;
+    const hollow = !now.on[i] || missing;
+    const radius = strength === null ? SMALL : 10 + 13 * Math.sqrt(clamp(strength, 0, 1));
+    this.radii[i] = radius;
+    one.setAttribute("class", `point${now.on[i] ? "" : " off"}${missing ? " missing" : ""}${i === now.selected ? " selected" : ""}`);
+    one.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+    one.setAttribute("aria-pressed", String(i === now.selected));
+    one.setAttribute("aria-label", description);
+    const [, disc, text, title] = one.children;
+    disc.setAttribute("style", `r:${radius.toFixed(1)}px;fill:${hollow ? "var(--card)" : colour(i)};stroke:${colour(i)}`);
+    text.setAttribute("style", hollow ? "" : `fill:${ink(i)}`);
+    write(title, description);
   }
 
-  /** @param {PointerEvent} e @param {number} i */
-  take(e, i) {
-    e.preventDefault();
-    this.actions.select(i);
-    if (!this.now) return;
-    this.dragged = i;
-    this.moved = false;
-    const [px, py] = this.at(e);
-    const [x, y] = this.place(this.now, i);
-    this.held = [px - x, py - y];
-    this.root.setPointerCapture?.(e.pointerId);
-    /** @type {any} */ (this.points[i])?.focus({ preventScroll: true });
+  /** A ring around the selected object, above all others. @param {Snapshot} now */
+  halo(now) {
+    const [x, y] = this.place(now.selected);
+    this.layers.halo.replaceChildren(svg("circle", { class: "ring", cx: x.toFixed(1), cy: y.toFixed(1), r: (this.radii[now.selected] + 4).toFixed(1) }));
   }
 
-  /** Where the pointer is, in units of the picture. @param {PointerEvent} e @returns {[number, number]} */
+  /** @param {Arrow[]} arrows */
+  arrows(arrows) {
+    const count = this.points.length;
+    this.shownArrows = arrows.filter((one) => one.from < count && one.to < count);
+    this.layers.arrows.replaceChildren(...drawArrows(this.shownArrows, (i) => this.place(i), (i) => this.radii[i]));
+  }
+
+  /** @param {{winners: number[], count: number} | null} map */
+  map(map) {
+    this.shownMap = map;
+    this.layers.map.replaceChildren(...(map ? drawMap(map.winners, map.count, this.width, this.height) : []));
+  }
+
+  /** Where the pointer is, in pixels of the picture. @param {PointerEvent} e @returns {[number, number]} */
   at(e) {
     const box = this.root.getBoundingClientRect();
     return [((e.clientX - box.left) / box.width) * this.width, ((e.clientY - box.top) / box.height) * this.height];
   }
 
-  /** @param {PointerEvent} e */
-  drag(e) {
-    if (this.dragged === null || !this.held || !this.now || !this.xs || !this.ys) return;
+  /** @param {PointerEvent} e @param {number} i */
+  take(e, i) {
+    if (e.button !== 0) return;
+    e.preventDefault();
+    this.actions.select(i);
     const [px, py] = this.at(e);
-    const across = (clamp(px - this.held[0], EDGE.left, this.width - EDGE.right) - EDGE.left) / (this.width - EDGE.left - EDGE.right);
-    const up = (this.height - EDGE.bottom - clamp(py - this.held[1], EDGE.top, this.height - EDGE.bottom)) / (this.height - EDGE.top - EDGE.bottom);
-    if (!this.moved) this.actions.begin();
-    this.moved = true;
-    const x = this.snapped(this.now.x, this.xs[0] + across * (this.xs[1] - this.xs[0]));
-    const y = this.snapped(this.now.y, this.ys[0] + up * (this.ys[1] - this.ys[0]));
-    this.actions.move(this.dragged, x, y);
+    const [x, y] = this.place(i);
+    this.drag = { i, dx: px - x, dy: py - y, startX: px, startY: py, moved: false };
+    this.root.setPointerCapture?.(e.pointerId);
+    this.points[i].focus({ preventScroll: true });
   }
 
-  drop() {
-    this.dragged = null;
-    this.held = null;
+  /** @param {PointerEvent} e */
+  pull(e) {
+    const { drag, now, frame } = this;
+    if (!drag || !now) return;
+    const [px, py] = this.at(e);
+    if (!drag.moved && px === drag.startX && py === drag.startY) return;
+    if (!drag.moved) this.actions.begin();
+    drag.moved = true;
+    frame.held = true;
+    const inside = this.width - EDGE.left - EDGE.right;
+    const up = this.height - EDGE.top - EDGE.bottom;
+    const stays = (/** @type {number} */ place, /** @type {number} */ by) => now.rows[drag.i][place] === null && Math.abs(by) < PULL;
+    const x = stays(now.x, px - drag.startX) ? null : frame.value("x", clamp((px - drag.dx - EDGE.left) / inside, 0, 1));
+    const y = frame.flat || stays(now.y, py - drag.startY) ? null : frame.value("y", clamp(1 - (py - drag.dy - EDGE.top) / up, 0, 1));
+    this.actions.move(drag.i, x, y);
+  }
+
+  release() {
+    if (!this.drag) return;
+    const { moved } = this.drag;
+    this.drag = null;
+    this.frame.held = false;
+    if (moved) this.actions.end();
   }
 
   /** @param {KeyboardEvent} e @param {number} i */
   key(e, i) {
+    /** @type {Record<string, [number, number]>} */
     const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    const step = steps[/** @type {"ArrowLeft"} */ (e.key)];
-    if (step && this.now && this.xs && this.ys) {
+    const step = steps[e.key];
+    const { now, frame } = this;
+    if (step && now && !e.ctrlKey && !e.metaKey && !e.altKey) {
       e.preventDefault();
-      const size = e.shiftKey ? 0.05 : 0.01;
-      const by = (/** @type {number} */ place, /** @type {number} */ k, /** @type {[number, number]} */ range) => {
-        const value = this.now?.rows[i][place] ?? (range[0] + range[1]) / 2;
-        const whole = this.data.columns[place].kind !== "number";
-        return this.snapped(place, value + k * (whole ? 1 : size * (range[1] - range[0])));
+      if (frame.flat && step[1]) return;
+      if (!e.repeat) this.actions.begin();
+      const by = (/** @type {"x" | "y"} */ axis, /** @type {number} */ k) => {
+        if (k === 0) return null;
+        const [low, high] = axis === "x" ? frame.xs : frame.ys;
+        const column = axis === "x" ? frame.x : frame.y;
+        const size = column.kind === "number" ? (e.shiftKey ? 0.05 : 0.01) * (high - low) : 1;
+        return snapped(column, (now.rows[i][now[axis]] ?? (low + high) / 2) + k * size);
       };
-      this.actions.begin();
-      this.actions.move(i, by(this.now.x, step[0], this.xs), by(this.now.y, step[1], this.ys));
+      this.actions.move(i, by("x", step[0]), by("y", step[1]));
     } else if (e.key === " " || e.key === "Delete" || e.key === "Enter") {
       e.preventDefault();
       this.actions.toggle(i);
     }
   }
-
-  /** @param {Snapshot} now */
-  axes(now) {
-    const [xs, ys] = [this.xs ?? [0, 1], this.ys ?? [0, 1]];
-    const [x, y] = [this.data.columns[now.x], this.data.columns[now.y]];
-    const bottom = this.height - EDGE.bottom;
-    const made = [
-      svg("line", { x1: EDGE.left, x2: this.width - EDGE.right, y1: bottom, y2: bottom }),
-      svg("line", { x1: EDGE.left, x2: EDGE.left, y1: EDGE.top, y2: bottom }),
-      svg("text", { class: "name", x: (EDGE.left + this.width - EDGE.right) / 2, y: this.height - 10, text: x.name }),
-      svg("text", { class: "name", transform: `translate(15 ${(EDGE.top + bottom) / 2}) rotate(-90)`, text: y.name }),
-    ];
-    for (const [value, text] of marks(x, xs)) {
-      made.push(svg("text", { class: "tick", x: this.left(value), y: bottom + 18, text }));
-      made.push(svg("line", { class: "grid", x1: this.left(value), x2: this.left(value), y1: EDGE.top, y2: bottom }));
-    }
-    for (const [value, text] of marks(y, ys)) {
-      made.push(svg("text", { class: "tick side", x: EDGE.left - 8, y: this.top(value) + 4, text }));
-      made.push(svg("line", { class: "grid", x1: EDGE.left, x2: this.width - EDGE.right, y1: this.top(value), y2: this.top(value) }));
-    }
-    this.layers.axes.replaceChildren(...made);
-  }
-
-  /** Influence arrows: from j to i, green and solid where the presence of j helps i, red and dashed where it hurts.
-   * @param {Snapshot} now @param {{from: number, to: number, by: number}[]} arrows */
-  influence(now, arrows) {
-    const most = Math.max(...arrows.map((one) => Math.abs(one.by)), 1e-9);
-    this.layers.arrows.replaceChildren(
-      ...arrows.map(({ from, to, by }) => {
-        const [x1, y1] = this.place(now, from);
-        const [x2, y2] = this.place(now, to);
-        const length = Math.hypot(x2 - x1, y2 - y1) || 1;
-        const [nx, ny] = [-(y2 - y1) / length, (x2 - x1) / length];
-        const bend = 0.16 * length;
-        const [cx, cy] = [(x1 + x2) / 2 + nx * bend, (y1 + y2) / 2 + ny * bend];
-        const last = Math.hypot(x2 - cx, y2 - cy) || 1;
-        const stop = Math.min(0.9 * last, (this.radii[to] ?? 11) + 4); // before the circle
-        const end = [x2 - ((x2 - cx) / last) * stop, y2 - ((y2 - cy) / last) * stop];
-        return svg("path", {
-          class: by > 0 ? "helps" : "hurts",
-          d: `M${x1.toFixed(1)} ${y1.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${end[0].toFixed(1)} ${end[1].toFixed(1)}`,
-          "stroke-width": (1 + 4 * (Math.abs(by) / most)).toFixed(1),
-          "marker-end": `url(#${by > 0 ? "helps" : "hurts"})`,
-        });
-      }),
-    );
-  }
-
-  /** Colour where a new object would make whom the winner.
-   * @param {number[] | null} winners a place of each cell, or the number of objects for the new one @param {number} count */
-  map(winners, count) {
-    if (!winners || !this.xs || !this.ys) {
-      this.layers.map.replaceChildren();
-      return;
-    }
-    const [w, h] = [(this.width - EDGE.left - EDGE.right) / count, (this.height - EDGE.top - EDGE.bottom) / count];
-    this.layers.map.replaceChildren(
-      ...winners.map((winner, k) =>
-        svg("rect", {
-          x: (EDGE.left + (k % count) * w).toFixed(1),
-          y: (this.height - EDGE.bottom - (Math.floor(k / count) + 1) * h).toFixed(1),
-          width: (w + 0.4).toFixed(1),
-          height: (h + 0.4).toFixed(1),
-          fill: winner < 0 ? "#888" : colour(winner),
-          "fill-opacity": winner < 0 ? 0.08 : 0.24,
-        }),
-      ),
-    );
-  }
-}
-
-/** Values and texts of the marks of an axis.
- * @param {Column} column @param {[number, number] | number[]} range @returns {[number, string][]} */
-function marks(column, range) {
-  if (column.kind === "level") {
-    const step = Math.ceil(column.levels.length / 8);
-    return column.levels.flatMap((name, i) => (i % step ? [] : [/** @type {[number, string]} */ ([i, name.slice(0, 12)])]));
-  }
-  return ticks(range[0], range[1]).map((value) => [value, shortly(value)]);
 }

@@ -7,9 +7,19 @@
  * @param {string} id @returns {Promise<Uint8Array<ArrayBuffer>>} */
 export async function embedded(id) {
   const text = document.getElementById(id)?.textContent ?? "";
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const bytes = decoded(text.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @param {string} text in base64 @returns {Uint8Array<ArrayBuffer>} */
+function decoded(text) {
+  const native = /** @type {any} */ (Uint8Array).fromBase64;
+  if (native) return native.call(Uint8Array, text);
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < characters.length; i++) bytes[i] = characters.charCodeAt(i);
+  return bytes;
 }
 
 /** Open all models of the page.

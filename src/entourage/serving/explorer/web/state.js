@@ -1,7 +1,11 @@
-// The set on show: edits, undo, and the state in the address.
+// The set on show: edits, and their undo.
 
 /** @typedef {import("./types.js").PageData} PageData */
+/** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Snapshot} Snapshot */
+/** @typedef {import("./types.js").View} View */
+
+const MOST_STEPS = 200; // of undo
 
 /** @template T @param {T} value @returns {T} */
 const copy = (value) => JSON.parse(JSON.stringify(value));
@@ -15,6 +19,13 @@ export class State {
     /** @type {Snapshot[]} */
     this.future = [];
     this.now = this.fresh(0);
+    /** @type {View} */
+    this.view = {
+      beside: data.models.length > 1 ? "model" : data.control ? "control" : "",
+      arrows: true,
+      map: false,
+      column: data.price ?? data.columns.findIndex((one) => one.kind === "number"),
+    };
   }
 
   /** A set of the table as it is.
@@ -35,7 +46,7 @@ export class State {
   /** Remember the present state for undo. */
   keep() {
     this.past.push(copy(this.now));
-    if (this.past.length > 200) this.past.shift();
+    if (this.past.length > MOST_STEPS) this.past.shift();
     this.future = [];
   }
 
@@ -63,6 +74,26 @@ export class State {
     this.now = this.fresh(set);
   }
 
+  /** Add an object, and select it. @param {Row} row @param {string} label */
+  add(row, label) {
+    this.change((now) => {
+      now.rows.push([...row]);
+      now.labels.push(label);
+      now.on.push(true);
+      now.origin.push(-1);
+      now.selected = now.rows.length - 1;
+    });
+  }
+
+  /** Remove an object from the page. @param {number} i */
+  drop(i) {
+    this.change((now) => {
+      for (const list of [now.rows, now.labels, now.on, now.origin]) /** @type {any[]} */ (list).splice(i, 1);
+      if (now.selected > i) now.selected--;
+      now.selected = Math.min(now.selected, now.rows.length - 1);
+    });
+  }
+
   /** Places of the objects that are on offer. @returns {number[]} */
   offered() {
     return this.now.on.flatMap((on, i) => (on ? [i] : []));
@@ -73,48 +104,5 @@ export class State {
     const fresh = this.fresh(this.now.set);
     const of = (/** @type {Snapshot} */ s) => JSON.stringify([s.rows, s.on, s.situation, s.labels]);
     return of(fresh) !== of(this.now);
-  }
-
-  /** The state as the part of an address behind "#". @returns {string} */
-  toHash() {
-    const { set, x, y, selected } = this.now;
-    /** @type {Record<string, any>} */
-    const kept = { set, x, y, selected };
-    if (this.edited()) Object.assign(kept, { rows: this.now.rows, labels: this.now.labels, on: this.now.on, origin: this.now.origin, situation: this.now.situation });
-    return "#" + encodeURIComponent(JSON.stringify(kept));
-  }
-
-  /** Take over a state from an address; false where it doesn't fit this page.
-   * @param {string} hash @returns {boolean} */
-  fromHash(hash) {
-    try {
-      const kept = JSON.parse(decodeURIComponent(hash.replace(/^#/, "")));
-      const whole = (/** @type {any} */ v, /** @type {number} */ below) => Number.isInteger(v) && v >= 0 && v < below;
-      if (!whole(kept.set, this.data.sets.length)) return false;
-      const next = this.fresh(kept.set);
-      const d = this.data.columns.length;
-      if (whole(kept.x, d)) next.x = kept.x;
-      if (whole(kept.y, d)) next.y = kept.y;
-      if (kept.rows !== undefined) {
-        const number = (/** @type {any} */ v) => v === null || (typeof v === "number" && Number.isFinite(v));
-        const fits = Array.isArray(kept.rows) && kept.rows.length > 0 && kept.rows.length <= 200 &&
-          kept.rows.every((/** @type {any} */ r) => Array.isArray(r) && r.length === d && r.every(number)) &&
-          Array.isArray(kept.on) && kept.on.length === kept.rows.length && kept.on.some(Boolean) &&
-          Array.isArray(kept.labels) && kept.labels.length === kept.rows.length &&
-          Array.isArray(kept.situation) && kept.situation.length === this.data.situation.length && kept.situation.every(number);
-        if (!fits) return false;
-        next.rows = kept.rows;
-        next.on = kept.on.map(Boolean);
-        const there = this.data.sets[kept.set].rows.length;
-        next.origin = next.rows.map((_, i) => (whole(kept.origin?.[i], there) ? kept.origin[i] : -1));
-        next.labels = kept.labels.map(String);
-        next.situation = kept.situation;
-      }
-      if (whole(kept.selected, next.rows.length)) next.selected = kept.selected;
-      this.now = next;
-      return true;
-    } catch {
-      return false;
-    }
   }
 }

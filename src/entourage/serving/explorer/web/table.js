@@ -1,139 +1,178 @@
-// The set as a table: bars of probabilities or utilities, ranks, editable values. It is the picture's equivalent in text.
+// The objects as a table, on a phone as cards: bars, ranks, editable values. It is the picture's equivalent in text.
 
-import { byId, colour, html } from "./dom.js";
-import { letter, percent, shortly, signed } from "./numbers.js";
+import { byId, colour, html, ink, write } from "./dom.js";
+import { field, fieldText } from "./fields.js";
+import { letter, percent } from "./numbers.js";
+import { difference, measure, nameOf, shown } from "./words.js";
 
-/** @typedef {import("./types.js").Column} Column */
-/** @typedef {import("./types.js").Snapshot} Snapshot */
+/** @typedef {import("./types.js").Judged} Judged */
+/** @typedef {import("./types.js").Live} Live */
 /** @typedef {import("./types.js").PageData} PageData */
+/** @typedef {import("./types.js").Snapshot} Snapshot */
 
-/** What is known of each object: null where it is off.
- * @typedef {{value: number, share: number, rank: number, change: number, twin: number | null}} Live */
+const SCALES = [0.1, 0.25, 0.5, 1];
 
 /** @typedef {{edit: (i: number, place: number, value: number | null) => void, toggle: (i: number) => void,
  *   select: (i: number) => void, drop: (i: number) => void}} Actions */
 
-/** An input for a value of a column.
- * @param {Column} column @param {number | null} value @param {string} label @param {(value: number | null) => void} changed
- * @returns {HTMLElement} */
-export function field(column, value, label, changed) {
-  if (column.kind === "level" || column.kind === "flag") {
-    const names = column.kind === "flag" ? ["no", "yes"] : column.levels;
-    const made = /** @type {HTMLSelectElement} */ (html("select", { "aria-label": label }));
-    made.append(html("option", { value: "", text: "–" }), ...names.map((name, i) => html("option", { value: i, text: name })));
-    if (column.kind === "level" && column.low < 0) made.append(html("option", { value: -1, text: "other" }));
-    made.value = value === null ? "" : String(value);
-    made.addEventListener("change", () => changed(made.value === "" ? null : Number(made.value)));
-    return made;
-  }
-  const made = /** @type {HTMLInputElement} */ (html("input", { type: "number", step: "any", "aria-label": label }));
-  made.value = value === null ? "" : String(Number(value.toPrecision(6)));
-  made.addEventListener("change", () => {
-    const given = made.value.trim() === "" ? null : Number(made.value);
-    changed(given !== null && !Number.isFinite(given) ? null : given);
-  });
-  return made;
-}
+/** A bar and its number.
+ * @typedef {{cell: HTMLElement, bar: HTMLElement, ghost: HTMLElement, number: HTMLElement}} Bar */
+
+/** @typedef {{row: HTMLElement, box: HTMLInputElement, rank: HTMLElement, own: Bar, change: HTMLElement, beside: Bar,
+ *   gap: HTMLElement, fields: (HTMLInputElement | HTMLSelectElement)[]}} Line */
 
 export class ObjectTable {
   /** @param {PageData} data @param {Actions} actions */
   constructor(data, actions) {
     this.data = data;
     this.actions = actions;
-    this.body = byId("objects");
     this.key = "";
-    /** @type {{row: HTMLElement, bar: HTMLElement, mark: HTMLElement, share: HTMLElement, rank: HTMLElement,
-     *   change: HTMLElement, fields: HTMLElement[]}[]} */
-    this.rows = [];
-    const names = data.columns.map((column) => html("th", { scope: "col", text: column.name }));
+    this.scale = 1; // what a whole bar stands for
+    /** @type {Line[]} */
+    this.lines = [];
+    this.ownHead = html("th", { scope: "col", role: "columnheader" });
+    this.besideHead = html("th", { scope: "col", role: "columnheader", class: "beside" });
+    this.gapHead = html("th", { scope: "col", role: "columnheader", class: "beside right" });
+    this.nothing = { own: makeBar("nothing", "own", "var(--soft)"), beside: makeBar("nothing", "beside", "var(--soft)") };
+    const head = (/** @type {string} */ text, name = "") => html("th", { scope: "col", role: "columnheader", class: name, text });
     byId("objects-head").append(
-      html("th", { scope: "col", text: "on" }),
-      html("th", { scope: "col", text: "object" }),
-      html("th", { scope: "col", text: "rank" }),
-      html("th", { scope: "col", class: "wide", text: data.temperature === null ? "utility" : data.task === "ranking" ? "ranked first" : "probability" }),
-      html("th", { scope: "col", text: "change" }),
-      ...names,
-      html("th", { scope: "col" }, html("span", { class: "hidden", text: "remove" })),
+      head("on offer"),
+      head("object", "sticky"),
+      head("rank", "right"),
+      this.ownHead,
+      head("change", "right"),
+      this.besideHead,
+      this.gapHead,
+      ...data.columns.map((column) => head(column.name, column.kind === "number" ? "right" : "")),
+      html("th", { scope: "col", role: "columnheader" }, html("span", { class: "hidden", text: "remove" })),
     );
+    byId("objects-foot").append(
+      html("td", { role: "cell" }),
+      html("th", { scope: "row", role: "rowheader", class: "sticky", text: "nothing (outside option)" }),
+      html("td", { role: "cell" }),
+      this.nothing.own.cell,
+      html("td", { role: "cell" }),
+      this.nothing.beside.cell,
+      html("td", { role: "cell", class: "beside" }),
+      html("td", { role: "cell", colspan: data.columns.length + 1, class: "filler" }),
+    );
+    byId("objects-foot").hidden = !data.outside;
+    this.ownHead.textContent = `${data.models[0]}: ${measure(data)}`;
+    this.settled = false;
   }
 
-  /** Make the rows; values that are being typed stay. @param {Snapshot} now */
-  build(now) {
-    this.rows = now.rows.map((values, i) => {
-      const name = `${letter(i)} ${now.labels[i]}`.trim();
-      const box = /** @type {HTMLInputElement} */ (html("input", { type: "checkbox", "aria-label": `${name}: on offer`, onchange: () => this.actions.toggle(i) }));
-      const bar = html("span", { class: "bar", style: `background:${colour(i)}` });
-      const mark = html("span", { class: "mark" });
-      const [share, rank, change] = [html("span", { class: "number" }), html("td", { class: "number" }), html("td", { class: "number change" })];
-      const fields = this.data.columns.map((column, k) => field(column, values[k], `${name}: ${column.name}`, (value) => this.actions.edit(i, k, value)));
-      const row = html(
-        "tr",
-        { "data-object": i, onclick: () => this.actions.select(i) },
-        html("td", {}, box),
-        html("th", { scope: "row" }, html("span", { class: "dot", style: `background:${colour(i)}`, text: letter(i) }), html("span", { class: "label", text: now.labels[i], title: now.labels[i] })),
-        rank,
-        html("td", { class: "wide" }, html("span", { class: "track" }, bar, mark), share),
-        change,
-        ...fields.map((one) => html("td", {}, one)),
-        html("td", {}, html("button", { class: "small", type: "button", "aria-label": `remove ${name} from the page`, text: "×", onclick: (/** @type {Event} */ e) => { e.stopPropagation(); this.actions.drop(i); } })),
-      );
-      return { row, bar, mark, share, rank, change, fields };
-    });
-    this.body.replaceChildren(...this.rows.map((one) => one.row));
+  /** What stands beside, and what the difference is called. @param {string} name @param {string} gap */
+  besides(name, gap) {
+    this.besideHead.textContent = name;
+    this.gapHead.textContent = gap;
+    for (const one of [...this.lines, this.nothing]) one.beside.cell.setAttribute("data-label", name);
+    for (const one of this.lines) one.gap.setAttribute("data-label", gap);
   }
 
-  /** Show numbers. @param {Snapshot} now @param {(Live | null)[]} live */
+  /** @param {Snapshot} now @param {number} i @returns {Line} */
+  line(now, i) {
+    const { data, actions } = this;
+    const name = nameOf(now, i);
+    const box = /** @type {HTMLInputElement} */ (html("input", { type: "checkbox", "aria-label": `${name}: on offer`, onchange: () => actions.toggle(i) }));
+    const own = makeBar(`${data.models[0]}: ${measure(data)}`, "own", colour(i));
+    const beside = makeBar(this.besideHead.textContent ?? "", "beside", colour(i));
+    const rank = html("td", { role: "cell", class: "number rank", "data-label": "rank" });
+    const change = html("td", { role: "cell", class: "number change", "data-label": "change" });
+    const gap = html("td", { role: "cell", class: "number gap beside", "data-label": this.gapHead.textContent });
+    const fields = data.columns.map((column, k) => field(column, now.rows[i][k], `${name}: ${column.name}`, (value) => actions.edit(i, k, value)));
+    const drop = html("button", { class: "bare", type: "button", "aria-label": `remove ${name} from the page`, title: "remove from the page", text: "×", onclick: (/** @type {Event} */ e) => { e.stopPropagation(); actions.drop(i); } });
+    const row = html(
+      "tr",
+      { role: "row", "data-object": i, onclick: () => actions.select(i), onfocusin: () => actions.select(i) },
+      html("td", { role: "cell", class: "offer" }, box),
+      html("th", { scope: "row", role: "rowheader", class: "sticky object" }, html("span", { class: "dot", style: `background:${colour(i)};color:${ink(i)}`, text: letter(i) }), html("span", { class: "label", text: now.labels[i], title: now.labels[i] })),
+      rank,
+      own.cell,
+      change,
+      beside.cell,
+      gap,
+      ...fields.map((one, k) => html("td", { role: "cell", class: `value${data.columns[k].kind === "number" ? " right" : ""}`, "data-label": data.columns[k].name }, one)),
+      html("td", { role: "cell", class: "drop" }, drop),
+    );
+    return { row, box, rank, own, change, beside, gap, fields };
+  }
+
+  /** Show the set, and its numbers where they are known. @param {Snapshot} now @param {Live | null} live */
   draw(now, live) {
     const key = JSON.stringify([now.set, now.labels]);
-    if (key !== this.key) this.build(now);
+    if (key !== this.key) {
+      this.lines = now.rows.map((_, i) => this.line(now, i));
+      byId("objects").replaceChildren(...this.lines.map((one) => one.row));
+    }
+    this.rescale(live, key !== this.key);
     this.key = key;
-    this.rows.forEach((one, i) => {
-      const known = live[i];
-      one.row.classList.toggle("selected", i === now.selected);
-      one.row.classList.toggle("off", !now.on[i]);
-      const box = /** @type {HTMLInputElement} */ (one.row.querySelector("input[type=checkbox]"));
-      box.checked = now.on[i];
-      one.bar.style.width = `${100 * (known?.share ?? 0)}%`;
-      one.mark.style.display = known && known.twin !== null ? "block" : "none";
-      one.mark.style.left = `${100 * (known?.twin ?? 0)}%`;
-      one.share.textContent = known ? (this.data.temperature === null ? signed(known.value) : percent(known.value)) : "–";
-      one.rank.textContent = known ? String(known.rank + 1) : "–";
-      const moved = known && Math.abs(known.change) >= 0.0005;
-      one.change.textContent = moved ? (this.data.temperature === null ? signed(known.change) : signed(100 * known.change, 1)) : "";
-      one.change.className = `number change ${moved ? (known.change > 0 ? "gain" : "loss") : ""}`;
-      one.fields.forEach((input, k) => {
-        if (input === document.activeElement) return;
-        const value = now.rows[i][k];
-        const shown = value === null ? "" : this.data.columns[k].kind === "number" ? String(Number(value.toPrecision(6))) : String(value);
-        if (/** @type {any} */ (input).value !== shown) /** @type {any} */ (input).value = shown;
+    this.lines.forEach((line, i) => {
+      line.row.classList.toggle("selected", i === now.selected);
+      line.row.classList.toggle("off", !now.on[i]);
+      line.box.checked = now.on[i];
+      this.numbers(line, now.origin[i], live, live ? live.offered.indexOf(i) : -1);
+      line.fields.forEach((input, k) => {
+        const text = fieldText(this.data.columns[k], now.rows[i][k]);
+        if (input !== document.activeElement && input.value !== text) input.value = text;
       });
     });
+    if (!this.data.outside) return;
+    for (const which of /** @type {("own" | "beside")[]} */ (["own", "beside"])) {
+      const share = live?.[which]?.nothing ?? null;
+      fill(this.nothing[which], (share ?? 0) / this.scale, null, share === null ? "–" : percent(share), share);
+    }
+  }
+
+  /** Bars of many objects are short: a whole one then stands for less. It never shrinks while a set is on show.
+   * @param {Live | null} live @param {boolean} fresh */
+  rescale(live, fresh) {
+    if (fresh) this.settled = false;
+    if (!live?.own.probabilities || !live.own.valid) return;
+    const most = Math.max(...live.own.shares, ...(live.beside?.valid ? live.beside.shares : []), live.own.nothing ?? 0, live.beside?.nothing ?? 0);
+    const enough = SCALES.find((scale) => scale >= Math.min(1, 1.1 * most)) ?? 1;
+    this.scale = this.settled ? Math.max(this.scale, enough) : enough;
+    this.settled = true;
+    write(this.ownHead, `${this.data.models[0]}: ${measure(this.data)}${this.scale < 1 ? `, bars to ${100 * this.scale} %` : ""}`);
+  }
+
+  /** @param {Line} line @param {number} origin @param {Live | null} live @param {number} k */
+  numbers(line, origin, live, k) {
+    const { data } = this;
+    const judged = (/** @type {Judged | null | undefined} */ one) => (one && one.valid && k >= 0 ? one : null);
+    const [own, beside, first] = [judged(live?.own), judged(live?.beside), live?.first?.valid ? live.first : null];
+    write(line.rank, own ? String(own.ranks[k] + 1) : "–");
+    line.row.classList.toggle("best", own !== null && own.ranks[k] === 0);
+    const before = own && first && origin >= 0 ? first : null;
+    fill(line.own, own ? own.shares[k] / this.scale : 0, before && own?.probabilities ? before.shares[origin] / this.scale : null, own ? shown(data, own.values[k]) : "–", own ? own.values[k] : null);
+    fill(line.beside, beside ? beside.shares[k] / this.scale : 0, null, beside ? shown(data, beside.values[k]) : "–", beside ? beside.values[k] : null);
+    tell(line.change, before && own ? own.values[k] - before.values[origin] : null, data);
+    tell(line.gap, own && beside ? own.values[k] - beside.values[k] : null, data);
   }
 }
 
-/** The influence matrix as a table: how the presence of the column's object changes the utility of the row's.
- * @param {number[]} offered @param {number[][] | null} matrix */
-export function drawMatrix(offered, matrix) {
-  const table = byId("matrix");
-  if (!matrix || offered.length < 3) {
-    table.replaceChildren(html("caption", { text: "Three objects on offer are needed: one is removed, and two are compared." }));
-    return;
-  }
-  const most = Math.max(...matrix.flat().filter(Number.isFinite).map(Math.abs), 1e-9);
-  const head = html("tr", {}, html("td"), ...offered.map((j) => html("th", { scope: "col", text: letter(j) })));
-  const rows = offered.map((i, a) =>
-    html(
-      "tr",
-      {},
-      html("th", { scope: "row", text: letter(i) }),
-      ...offered.map((_, b) => {
-        const value = matrix[a][b];
-        if (!Number.isFinite(value)) return html("td", { class: "none", text: "" });
-        const strength = Math.round(100 * Math.sqrt(Math.abs(value) / most) * 0.6);
-        const base = value >= 0 ? "var(--helps)" : "var(--hurts)";
-        return html("td", { style: `background:color-mix(in srgb, ${base} ${strength}%, transparent)`, text: signed(value), title: shortly(value) });
-      }),
-    ),
-  );
-  table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));
+/** @param {string} label @param {string} kind @param {string} paint @returns {Bar} */
+function makeBar(label, kind, paint) {
+  const bar = html("span", { class: "bar", style: `background:${paint}` });
+  const ghost = html("span", { class: "ghost", title: "as it was in the table" });
+  const number = html("span", { class: "number" });
+  const cell = html("td", { role: "cell", class: `wide ${kind}`, "data-label": label }, html("span", { class: "measure" }, html("span", { class: "track", "aria-hidden": "true" }, bar, ghost), number));
+  return { cell, bar, ghost, number };
+}
+
+/** @param {Bar} one @param {number} share @param {number | null} before @param {string} text @param {number | null} value */
+function fill(one, share, before, text, value) {
+  one.bar.style.transform = `scaleX(${Math.min(1, share).toFixed(5)})`;
+  one.ghost.hidden = before === null || before > 1 || Math.abs(before - share) < 0.0005;
+  if (before !== null) one.ghost.style.left = `${(100 * before).toFixed(2)}%`;
+  write(one.number, text);
+  one.number.dataset.value = value === null ? "" : String(value);
+}
+
+/** A difference with a sign and a triangle. @param {HTMLElement} cell @param {number | null} by @param {PageData} data */
+function tell(cell, by, data) {
+  const text = by === null ? "" : difference(data, by);
+  const way = /^[+−]/.test(text) ? (by !== null && by > 0 ? "gain" : "loss") : "";
+  write(cell, text);
+  for (const name of ["gain", "loss"]) cell.classList.toggle(name, name === way);
+  cell.dataset.value = by === null ? "" : String(by);
 }

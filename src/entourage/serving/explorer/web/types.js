@@ -1,24 +1,32 @@
 // What the page is made of. Only types: nothing here runs.
 
 /**
- * A column of the objects or of the situation. A level is kept as its place among the levels, -1 for another text;
- * its low is -1 where there are such.
- * @typedef {{name: string, kind: "number" | "flag" | "level", levels: string[], low: number, high: number}} Column
+ * What an economic audit moves a column by, as in entourage.decisions.audit.
+ * @typedef {{low: number, high: number, step: number, spread: number, indicator: boolean}} AuditRange
  */
 
 /**
- * A choice set of the table: one row of numbers an object, null where a value is missing.
- * @typedef {{id: string, rows: Row[], labels: string[], situation: Row}} GivenSet
+ * A column of the objects or of the situation. A level is kept as its place among the levels, -1 for another text;
+ * its low is -1 where there are such.
+ * @typedef {{name: string, kind: "number" | "flag" | "level", levels: string[], low: number, high: number,
+ *   audited: AuditRange | null}} Column
  */
 
 /** @typedef {(number | null)[]} Row */
 
 /**
+ * A choice set of the table: one row of numbers an object, null where a value is missing.
+ * @typedef {{id: string, left_out: number, rows: Row[], labels: string[], situation: Row}} GivenSet
+ */
+
+/**
  * What Python wrote into the page. Scores over the temperature are those of a softmax; null where there are no
- * probabilities.
+ * probabilities. Control: whether the model says something of an object among copies of itself.
  * @typedef {{title: string, task: "choice" | "ranking" | "subset", outside: boolean, temperature: number | null, columns: Column[],
  *   situation: Column[], sets: GivenSet[], left_out: number, models: string[], x: number, y: number,
- *   price: number | null, sign: number, presets: {name: string, set: number, selected: number, text: string}[]}} PageData
+ *   price: number | null, sign: number, steps: number, tolerance: number, control: boolean,
+ *   set_column: string | null, label_column: string | null,
+ *   presets: {name: string, set: number, selected: number, text: string}[]}} PageData
  */
 
 /**
@@ -27,8 +35,28 @@
  *   selected: number}} Snapshot
  */
 
+/**
+ * What is shown of it; undo leaves it. Beside: what stands at the side of the model.
+ * @typedef {{beside: "model" | "control" | "", arrows: boolean, map: boolean, column: number}} View
+ */
+
 /** @typedef {{rows: Row[], situation: Row}} SetToScore */
 /** @typedef {{scores: number[], probabilities: number[] | null}} Scored */
 /** @typedef {(sets: SetToScore[]) => Promise<Scored[]>} Score */
+
+/**
+ * What a model says of the objects on offer, in their order. Values are probabilities, or utilities less their mean;
+ * shares are the lengths of bars; nothing is the probability of the outside option.
+ * @typedef {{scores: number[], values: number[], shares: number[], ranks: number[], nothing: number | null,
+ *   probabilities: boolean, valid: boolean}} Judged
+ */
+
+/**
+ * All that is known of the set on show.
+ * @typedef {{offered: number[], first: Judged | null, own: Judged, beside: Judged | null, without: Scored[],
+ *   matrix: number[][] | null, besideMatrix: number[][] | null}} Live
+ */
+
+/** @typedef {{from: number, to: number, by: number}} Arrow */
 
 export {};

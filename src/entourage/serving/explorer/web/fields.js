@@ -1,0 +1,51 @@
+// An input for a value of a column.
+
+import { html } from "./dom.js";
+import { exactly } from "./numbers.js";
+
+/** @typedef {import("./types.js").Column} Column */
+
+/** @param {Column} column @param {number | null} value @returns {string} */
+export function fieldText(column, value) {
+  if (value === null) return "";
+  return column.kind === "number" ? exactly(value, column.low, column.high) : String(value);
+}
+
+/** A select for texts and flags, a field for numbers. An empty one is a missing value.
+ * @param {Column} column @param {number | null} value @param {string} label @param {(value: number | null) => void} changed
+ * @returns {HTMLInputElement | HTMLSelectElement} */
+export function field(column, value, label, changed) {
+  if (column.kind !== "number") {
+    const names = column.kind === "flag" ? ["no", "yes"] : column.levels;
+    const made = /** @type {HTMLSelectElement} */ (html("select", { "aria-label": label }));
+    made.append(html("option", { value: "", text: "missing" }), ...names.map((name, i) => html("option", { value: i, text: name === "" ? "(empty)" : name })));
+    if (column.kind === "level" && column.low < 0) made.append(html("option", { value: -1, text: "(another text)" }));
+    made.value = fieldText(column, value);
+    made.addEventListener("change", () => changed(made.value === "" ? null : Number(made.value)));
+    return made;
+  }
+  const made = /** @type {HTMLInputElement} */ (html("input", { type: "text", inputmode: "decimal", autocomplete: "off", placeholder: "missing", "aria-label": label }));
+  made.value = fieldText(column, value);
+  let last = made.value;
+  made.addEventListener("focus", () => (last = made.value));
+  made.addEventListener("change", () => {
+    const text = made.value.trim().replace("−", "-");
+    const given = text === "" ? null : Number(text.replace(/^(-?\d+),(\d+)$/, "$1.$2"));
+    if (given !== null && !Number.isFinite(given)) {
+      made.value = last; // no number: as it was
+      return;
+    }
+    last = made.value;
+    changed(given);
+  });
+  made.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+    if (e.key === "Escape") made.value = last;
+    if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
+    e.preventDefault();
+    const size = (column.high - column.low || 1) / (e.shiftKey ? 20 : 100);
+    const next = (Number(made.value) || 0) + (e.key === "ArrowUp" ? size : -size);
+    made.value = exactly(next, column.low, column.high);
+    changed(next);
+  });
+  return made;
+}
