@@ -79,8 +79,8 @@ class RayEngine:
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         if cpus == 0:
             raise UserError(
-                "The Ray cluster has no CPUs for jobs now. Say how many jobs are to run at a time (--workers), if it grows "
-                "on demand; else add machines."
+                "The Ray cluster has no CPUs for jobs now: add machines; or, if it grows on demand, say how many jobs "
+                "are to run at a time (--workers)."
             )
         return cpus
 
