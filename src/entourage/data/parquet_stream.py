@@ -1,7 +1,7 @@
 """Parquet tables in chunks of rows that never split a set."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from entourage.data.set_runs import run_starts
 from entourage.errors import DataError
 
-__all__ = ["open_parquet", "stretches", "torn_sets"]
+__all__ = ["ROWS", "open_parquet", "stretches", "torn_sets", "whole_sets"]
 
 ROWS = 1 << 18  # in a chunk, more where a set is larger
 
@@ -29,26 +30,26 @@ def stretches(
     file: parquet.ParquetFile, set_id: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield all rows in their order, in tables that end where a set does; the rows of a set must be contiguous."""
-    total, done = file.metadata.num_rows, 0
-    rest: list[pa.Table] = []
-    for batch in file.iter_batches(ROWS, columns=columns):
-        table = pa.Table.from_batches([batch])
-        done += table.num_rows
-        if done < total:  # the last set may go on in the next chunk
-            starts = _starts(table.column(set_id).combine_chunks())
-            last = int(starts[-1]) if len(starts) else 0
-            continues = last == 0 and (not rest or _same(rest[-1], table, set_id))
-            if continues:
-                rest.append(table)
-                continue
-            table, tail = table.slice(0, last), table.slice(last)
-            if table.num_rows:
-                yield pa.concat_tables([*rest, table])
-            else:  # a new set begins with this chunk
-                yield pa.concat_tables(rest)
-            rest = [tail]
-        else:
-            yield pa.concat_tables([*rest, table])
+    batches = file.iter_batches(ROWS, columns=columns)
+    return whole_sets((pa.Table.from_batches([batch]) for batch in batches), set_id)
+
+
+def whole_sets(tables: Iterable[pa.Table], set_id: str) -> Iterator[pa.Table]:
+    """Cut tables, whose rows follow each other, anew: each ends where a set does."""
+    rest: list[pa.Table] = []  # of the last set, which may go on in the next table
+    for table in tables:
+        if table.num_rows == 0:
+            continue
+        starts = run_starts(table.column(set_id))
+        last = int(starts[-1]) if len(starts) else 0
+        if last == 0 and (not rest or _same(rest[-1], table, set_id)):
+            rest.append(table)
+            continue
+        table, tail = table.slice(0, last), table.slice(last)
+        yield pa.concat_tables([*rest, table] if table.num_rows else rest)
+        rest = [tail]
+    if rest:
+        yield pa.concat_tables(rest)
 
 
 def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
@@ -59,7 +60,7 @@ def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
         ids = batch.column(0)
         if pa.types.is_dictionary(ids.type):
             ids = ids.dictionary_decode()
-        starts = _starts(ids)
+        starts = run_starts(ids)
         if before is None or not ids[0].equals(before):
             starts = np.concatenate([[0], starts])
         firsts.append(ids.take(pa.array(starts)))
@@ -70,18 +71,6 @@ def torn_sets(file: parquet.ParquetFile, set_id: str) -> list[Any]:
     counts = pc.value_counts(runs)
     torn: list[Any] = counts.field("values").filter(pc.greater(counts.field("counts"), 1)).to_pylist()
     return torn
-
-
-def _starts(ids: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return where an id differs from the one before it."""
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
-    differs = pc.fill_null(pc.not_equal(ids[1:], ids[:-1]), True)
-    both_null = pc.and_(pc.is_null(ids[1:]), pc.is_null(ids[:-1]))
-    differs = pc.and_(differs, pc.invert(both_null))
-    return np.flatnonzero(differs.to_numpy(zero_copy_only=False)) + 1
 
 
 def _same(before: pa.Table, after: pa.Table, set_id: str) -> bool:

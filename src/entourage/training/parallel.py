@@ -8,12 +8,14 @@ A cluster subclasses :class:`Pool` and implements ``submit`` and ``close``. Its 
 ``with use_engine(engine)`` everything that opens a pool gets them.
 """
 
+import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -168,7 +170,16 @@ _worker: Callable[[Any], Any]
 def _start_worker(work: Callable[[Any], Any]) -> None:
     global _worker
     torch.set_num_threads(1)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
     _worker = work
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when the process that started it was killed; it would wait for jobs for ever."""
+    connection.wait([parent])
+    os._exit(1)
 
 
 def _work(job: Any) -> Any:
