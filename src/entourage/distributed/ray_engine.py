@@ -240,4 +240,5 @@ def _load_ray() -> Any:
         import ray.util.scheduling_strategies
     except ImportError:
         raise UserError("--engine ray needs Ray: run pip install 'entourage[ray]'.") from None
+    ray._private.worker._worker_logs_enabled = False  # what dies is said on stdout, in the midst of our JSON
     return ray
