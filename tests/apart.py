@@ -36,7 +36,9 @@ def main() -> int:
 def run_inside(arguments: list[str]) -> int:
     bring_up_loopback()
     with tempfile.TemporaryDirectory() as home:
-        status = subprocess.run([sys.executable, *arguments], env=os.environ | {"HOME": home}).returncode
+        status = subprocess.run(
+            [sys.executable, *arguments], env=os.environ | {"HOME": home, "RAY_TMPDIR": home}
+        ).returncode
     time.sleep(1)  # those that were told to end, end
     left = other_processes()
     if left:

@@ -44,3 +44,16 @@ def command_of(process):
 def processes():
     """Return the processes that run."""
     return {folder.name for folder in Path("/proc").glob("[0-9]*") if command_of(folder.name)}
+
+
+def children_of(process):
+    """Return the processes that another started."""
+    found = set()
+    for one in processes():
+        try:
+            status = Path(f"/proc/{one}/status").read_text()
+        except OSError:  # it has ended
+            continue
+        if f"PPid:\t{process}\n" in status:
+            found.add(one)
+    return found

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import run
 from ray_commands import run_python
 from ray_jobs import Call
 
@@ -26,6 +27,17 @@ with open_pool(abs) as pool:
 sys.exit("ray" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_wrong_engines_and_addresses_are_refused(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("set,x,rank\n1,1,0\n1,2,1\n2,1,0\n2,2,1\n")
+    tuned = ["tune", tmp_path / "a.csv", "--set-id", "set", "--target", "rank", "-o", tmp_path / "model"]
+    for options, said in (
+        (["--engine", "spark"], "--engine is local or ray; got 'spark'"),
+        (["--address", "10.0.0.1:6379"], "goes with --engine ray"),
+    ):
+        code, _, errors = run(capsys, *tuned, *options)
+        assert (code, said in " ".join(errors.split())) == (2, True), errors
 
 
 @pytest.fixture

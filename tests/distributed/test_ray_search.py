@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
-from ray_commands import command_of, processes, run_python, start_python, wait_until
+from ray_commands import children_of, command_of, processes, run_python, start_python, wait_until
 from ray_jobs import Mortal, Slow, search
 
 from entourage import FATE, Ranker
@@ -171,15 +171,16 @@ def test_a_search_of_which_a_machine_dies_ends_as_if_it_did_not(ray):
             wait_until(lambda place=place: raylet_of(place) is not None)
         process = start_python("-c", JOINING)
         running.append(process)
-        wait_until(lambda: any("ray::_run" in command_of(one) for one in processes() - before))
-        os.kill(int(raylet_of(3)), signal.SIGKILL)
+        doomed = raylet_of(3)
+        wait_until(lambda: any("ray::_run" in command_of(one) for one in children_of(doomed)))
+        os.kill(int(doomed), signal.SIGKILL)
         output, errors = process.communicate(timeout=200)
     finally:
         for one in running:
             one.terminate()
+            one.communicate(timeout=60)
     with use_engine(ray):
         assert json.loads(output) == [2, search(Slow(), 2)], errors
-    assert "Task _run failed" in errors, "it was doing a job"
     wait_until(lambda: processes() <= before)
 
 
@@ -214,15 +215,3 @@ def test_a_command_runs_on_a_cluster(ray, tmp_path, capsys):
     assert there, errors
     code, here, errors = run(capsys, *tuned, "-o", tmp_path / "here", "--workers", 2)
     assert (code, outline(there)) == (0, outline(here)), errors
-
-
-def test_wrong_engines_and_addresses_are_refused(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("set,x,rank\n1,1,0\n1,2,1\n2,1,0\n2,2,1\n")
-    tuned = ["tune", tmp_path / "a.csv", "--set-id", "set", "--target", "rank", "-o", tmp_path / "model"]
-    for options, said in (
-        (["--engine", "spark"], "--engine is local or ray; got 'spark'"),
-        (["--address", "10.0.0.1:6379"], "goes with --engine ray"),
-        (["--engine", "ray", "--address", "10.0.0.1"], "HOST:PORT, or auto"),
-    ):
-        code, _, errors = run(capsys, *tuned, *options)
-        assert (code, said in " ".join(errors.split())) == (2, True), errors

@@ -10,9 +10,10 @@ from functools import partial
 
 import pytest
 import torch
+from pickling_pool import PicklingPool
 
 from entourage.errors import ParameterError, UserError
-from entourage.training.parallel import Future, Pool, first_done, map_in_order, open_pool
+from entourage.training.parallel import Future, Pool, first_done, map_in_order, open_pool, use_engine
 
 
 class Call:
@@ -187,6 +188,30 @@ def test_a_cluster_implements_two_methods():
     with pytest.raises(UserError), Elsewhere(wait_then_square, 3) as pool:
         raise UserError("left by an error")
     assert pool.cancelled is True
+
+
+def test_everything_inside_a_block_runs_on_its_engine():
+    class Counts:
+        opened = 0
+
+        def open_pool(self, work, workers):
+            self.opened += 1
+            return PicklingPool(work, workers)
+
+    engine = Counts()
+    with use_engine(engine):
+        assert list(map_in_order(wait_then_square, [1, 2], workers=2)) == [1, 4]
+        with use_engine(None):
+            assert list(map_in_order(wait_then_square, [1, 2])) == [1, 4]
+        assert engine.opened == 1
+        with pytest.raises(ParameterError, match="workers needs a whole number"):
+            open_pool(wait_then_square, 0)
+        with pytest.raises(UserError), use_engine(None):
+            raise UserError("left by an error")
+        assert dict(open_pool(wait_then_square, 1).run([3])) == {3: 9}
+    assert engine.opened == 2
+    assert list(map_in_order(wait_then_square, [1, 2])) == [1, 4]
+    assert engine.opened == 2
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])

@@ -79,8 +79,8 @@ class RayEngine:
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         if cpus == 0:
             raise UserError(
-                "The Ray cluster has no CPUs for jobs now. If it grows on demand, say how many jobs are to run at a "
-                "time (--workers); else add machines."
+                "The Ray cluster has no CPUs for jobs now: add machines; or, if it grows on demand, say how many jobs "
+                "are to run at a time (--workers)."
             )
         return cpus
 
@@ -240,4 +240,5 @@ def _load_ray() -> Any:
         import ray.util.scheduling_strategies
     except ImportError:
         raise UserError("--engine ray needs Ray: run pip install 'entourage[ray]'.") from None
+    ray._private.worker._worker_logs_enabled = False  # what dies is said on stdout, in the midst of our JSON
     return ray
