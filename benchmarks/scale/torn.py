@@ -6,6 +6,7 @@ workers. A set is torn if its ranks are not 0, 1, ..., m - 1, or if a score diff
 that of the whole table scored in one piece. The control cuts the same rows without regard to sets.
 """
 
+import argparse
 import shutil
 import tempfile
 import time
@@ -77,6 +78,11 @@ def _scores(table: pa.Table) -> NDArray[Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layout", choices=LAYOUTS, nargs="+", default=list(LAYOUTS))
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sample = make("any ends", folder / "sample", 0).slice(0, 5000)
@@ -84,8 +90,8 @@ def main() -> None:
         model = Ranker(FATE(width=16), steps=50, device="cpu", random_state=0)
         model.fit(sample, set_id="set", target="place", ignore=["row"]).save(folder / "m")
         fitted = load(folder / "m").set_params(device="cpu")
-        for seed, layout in enumerate(LAYOUTS, 1):
-            table = make(layout, folder / "in", seed)
+        for layout in args.layout:
+            table = make(layout, folder / "in", 1 + list(LAYOUTS).index(layout))
             files = len(list((folder / "in").iterdir()))
             begin = time.perf_counter()
             scored = predict_parts(
