@@ -3,7 +3,7 @@
     python tests/apart.py -m pytest -n 0 -m ray tests/distributed
 
 Ray listens on ports and looks for an address of the machine; here it finds nothing but 127.0.0.1. Where namespaces
-aren't allowed, this says so and runs nothing. It fails if a process is left behind, or after 15 minutes.
+aren't allowed, this says so and runs nothing. It fails if a process is left behind, or after half an hour.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-SECONDS = 900
+SECONDS = 1800
 UNSHARE = ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from entourage.baselines import RankSVM
+from entourage.data import make_hypervolume
 from entourage.errors import UserError
+from entourage.selection.spaces import space_of
+from entourage.selection.tuning import tune
 
 
 class Call:
@@ -55,3 +59,35 @@ def die(call, folder, times):
         (Path(folder) / str(before)).write_text("")
         os.kill(os.getpid(), signal.SIGKILL)
     return before
+
+
+class Mortal(RankSVM):
+    """Is killed, as by `kill -9`, at its next fit for each file `die-...` in the home folder."""
+
+    def fit(self, *args, **kwargs):
+        for file in sorted(Path.home().glob("die-*")):
+            file.unlink(missing_ok=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(*args, **kwargs)
+
+
+class Slow(RankSVM):
+    """Takes its time."""
+
+    def fit(self, *args, **kwargs):
+        time.sleep(0.4)
+        return super().fit(*args, **kwargs)
+
+
+def search(model, workers, study=None):
+    """Return the trials of a search that is the same wherever it runs, and whenever it is interrupted."""
+    found = tune(
+        model,
+        *make_hypervolume(n_sets=120, random_state=0),
+        space=space_of(RankSVM()),
+        trials=14,
+        folds=2,
+        workers=workers,
+        study=study,
+    )
+    return [[trial[key] for key in ("number", "state", "params", "score")] for trial in found.trials]

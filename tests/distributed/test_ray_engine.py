@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ray_commands import run_python
 from ray_jobs import Call
 
 from entourage.distributed import ray_engine
@@ -97,15 +98,6 @@ def test_a_job_whose_worker_is_killed_is_done_again(pool, tmp_path):
     assert len(list(other.iterdir())) == 4
 
 
-def run_python(code, path="", **environment):
-    """Run code as a command of its own, with ``path`` before other places of packages."""
-    paths = [str(path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in paths if p)} | environment
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120
-    )
-
-
 JOIN = """
 from entourage.distributed import ray_engine
 from entourage.training.parallel import map_in_order
@@ -117,15 +109,13 @@ with ray_engine(ADDRESS) as engine:
 @pytest.mark.ray
 def test_a_command_joins_a_cluster_by_its_address_if_its_installation_is_the_same(ray, tmp_path):
     code = f"ADDRESS = {ray.address!r}" + JOIN
-    joined = run_python(code)
-    assert joined.stdout == "2 [2, 1]\n", joined.stderr
+    output, errors = run_python("-c", code)
+    assert output == "2 [2, 1]\n", errors
     other = tmp_path / "torch-1.0.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n")
-    refused = run_python(code, tmp_path)
-    assert re.search(r"127\.0\.0\.1 has torch 2[\w.+]+, not 1\.0: every machine", refused.stderr), (
-        refused.stderr
-    )
+    _, errors = run_python("-c", code, path=tmp_path)
+    assert re.search(r"127\.0\.0\.1 has torch 2[\w.+]+, not 1\.0: every machine", errors), errors
 
 
 @pytest.mark.ray
@@ -145,6 +135,19 @@ def test_an_address_without_a_cluster_is_refused(monkeypatch, address, said):
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     with pytest.raises(UserError, match=said), ray_engine(address):
         pass
+
+
+@pytest.mark.ray
+def test_a_ray_of_this_machine_listens_on_the_loopback_address_alone(ray):
+    listening = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            if state == "0A":
+                listening.add(local.partition(":")[0])
+    loopback = "0100007F"
+    assert loopback in listening
+    assert listening <= {loopback, f"0000000000000000FFFF0000{loopback}", "00000000000000000000000001000000"}
 
 
 @pytest.mark.ray

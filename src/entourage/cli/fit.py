@@ -89,6 +89,21 @@ def fit(
     steps: Steps = None,
     device: Device = "auto",
     seed: Seed = 0,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Of a net: train in so many processes of this machine, each with a share of every batch. torchrun -m "
+            "entourage fit ... does so on several machines.",
+        ),
+    ] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a net: a folder in which training keeps its state; the same command goes on from there. With "
+            "--processes by default MODEL.checkpoint, gone at the end: what is killed is started again from it."
+        ),
+    ] = None,
     on_disk: Annotated[
         Path | None,
         typer.Option(
@@ -151,12 +166,21 @@ def fit(
 
     from entourage.choice.registry import LOGITS
     from entourage.cli.fit_logit import LOGIT_OPTIONS, fit_logit, logit_of
+    from entourage.cli.launched import save_from_first, start_processes
+    from entourage.distributed.joining import launched_processes
     from entourage.estimators import estimator_class
     from entourage.nets import NETS
     from entourage.selection.auto import plan_blend
     from entourage.training.progress import in_words
 
     check_choice("--model", model, [*NETS, *LOGITS, "auto", "pretrained"])
+    if model not in NETS and (processes > 1 or checkpoint is not None or launched_processes() > 1):
+        raise UserError(
+            f"--processes, --checkpoint and torchrun are for the training of one net: --model {', '.join(NETS)}; got "
+            f"{model}."
+        )
+    own_checkpoint = out.with_name(out.name + ".checkpoint") if checkpoint is None and processes > 1 else None
+    settings |= {"checkpoint": checkpoint or own_checkpoint}
     if fine_tune and model != "pretrained":
         raise UserError("--fine-tune belongs to --model pretrained. Leave it out, or name that model.")
     columns: dict[str, Any] = {
@@ -198,6 +222,8 @@ def fit(
     if loss is not None:
         estimator.task.find_loss(loss)  # says which there are
     console = Console(stderr=as_json)
+    if processes > 1 and launched_processes() == 1:
+        raise typer.Exit(start_processes(processes, own_checkpoint, console))
     estimator.set_params(verbose=Console(stderr=True).is_terminal)
     roles: dict[str, Any] = {"set_id": set_id, "target": target, "target_kind": target_kind}
     if on_disk is not None:
@@ -211,7 +237,7 @@ def fit(
         if group is not None:
             raise UserError("--group needs a table in memory; leave --on-disk out.")
         trained = _fit_on_disk(estimator, table, on_disk, roles | own)
-        estimator.set_params(verbose=False).save(out)
+        save_from_first(estimator, out)
         console.print(f"{model}, {trained}")
         console.print(f"Model: {out}", soft_wrap=True)
         return
@@ -241,7 +267,7 @@ def fit(
     else:
         estimator.fit(sets, groups=training.groups)
         measured, chosen = estimator.task.criterion_words, "at the step"
-    estimator.set_params(verbose=False).save(out)
+    save_from_first(estimator, out)
     result = {
         "model": model,
         "file": str(out),

@@ -1,5 +1,6 @@
 """The command ``entourage``. Heavy imports wait inside the commands: ``--help`` and a wrong option answer at once."""
 
+import os
 import sys
 import warnings
 from typing import Annotated
@@ -94,6 +95,10 @@ def main() -> None:
     """Run the command line: a user's mistake is one sentence and exit code 2, Ctrl-C is exit code 130."""
     warnings.showwarning = _show_warning
     try:
+        if os.environ.get("WORLD_SIZE", "1") != "1" and "RANK" in os.environ:
+            from entourage.cli.launched import run_launched
+
+            run_launched(app)
         app()
     except UserError as error:
         Console(stderr=True).print(Text.assemble(("Error: ", "red"), str(error)), soft_wrap=True)

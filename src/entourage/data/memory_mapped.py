@@ -46,6 +46,7 @@ def write_sets(
     file = open_parquet(path)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
+    (target / "sets.json").unlink(missing_ok=True)  # of an earlier table, whose features are written over
     total, done = file.metadata.num_rows, 0
     sizes, targets, situations, worsts = [], [], [], []
     torn = torn_sets(file, encoder.set_id)

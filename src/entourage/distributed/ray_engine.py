@@ -76,7 +76,13 @@ class RayEngine:
     @property
     def workers(self) -> int:
         """How many CPUs the cluster has now."""
-        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        cpus = int(self._ray.cluster_resources().get("CPU", 0))
+        if cpus == 0:
+            raise UserError(
+                "The Ray cluster has no CPUs for jobs now: add machines; or, if it grows on demand, say how many jobs "
+                "are to run at a time (--workers)."
+            )
+        return cpus
 
     @property
     def address(self) -> str:

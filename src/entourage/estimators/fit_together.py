@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from entourage.data.sets import Sets
 from entourage.estimators.net_estimator import NetEstimator
+from entourage.training.processes import processes_here
 from entourage.training.stacked import can_train_together, train_together
 
 __all__ = ["fit_together"]
@@ -32,7 +33,13 @@ def fit_together(models: Sequence[NetEstimator], data: Sequence[tuple[Any, Any]]
     alike = len({repr(clone(model).set_params(random_state=None)) for model in models}) == 1
     first = models[0]
     shown = any(isinstance(X, Sets) and X.position is not None for X, _ in data)  # at positions of their own
-    plain = not shown and first.checkpoint is None and first.members == 1 and not isinstance(first.net, str)
+    plain = (
+        not shown
+        and not processes_here().several
+        and first.checkpoint is None
+        and first.members == 1
+        and not isinstance(first.net, str)
+    )
     if len(models) > 1 and alike and plain:
         starts = [model.prepare(X, y, None, None) for model, (X, y) in zip(models, data, strict=True)]
         residents, plans = [start.data for start in starts], [start.plan for start in starts]

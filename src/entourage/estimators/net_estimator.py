@@ -43,6 +43,7 @@ from entourage.estimators.setup import (
     build_scorer,
     categories_of,
     check_net,
+    check_same_everywhere,
     draw_seed,
     fingerprint_of,
     one_pass_plan,
@@ -56,6 +57,7 @@ from entourage.tasks.losses import Loss
 from entourage.training.device import find_device
 from entourage.training.held_out import score_not_chosen_by, with_callback
 from entourage.training.loop import Outcome, train
+from entourage.training.processes import processes_here
 from entourage.training.view import View
 
 __all__ = ["NetEstimator"]
@@ -202,12 +204,18 @@ class NetEstimator(MembersPredictor):
             predictions, which need no positions; ``position_effects_`` holds them.
         """
         pretrained = is_pretrained(self)
+        if processes_here().several and (pretrained or self.net == "auto"):
+            raise ParameterError(
+                f'Several processes train one net together: name it, such as "fate"; {self.net!r} is fitted by one '
+                "process."
+            )
         if self.fine_tune and not pretrained:
             raise ParameterError('fine_tune belongs to net="pretrained". Leave it out, or name that net.')
         if pretrained or (isinstance(self.net, str) and self.net == "auto"):
             checked = self._check_training_data(X, y, situation, sample_weight, groups, table=table)
             return self._read(*checked) if pretrained else self._fit_blend(*checked, on_evaluation)
         start = self.prepare(X, y, situation, sample_weight, table, groups)
+        check_same_everywhere(start)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
         if start.evaluation is not None and on_evaluation is not None:
             evaluate = with_callback(start.evaluation, on_evaluation)
@@ -219,7 +227,7 @@ class NetEstimator(MembersPredictor):
             evaluate=evaluate,
             checkpoint=self.checkpoint,
             fingerprint="" if self.checkpoint is None else fingerprint_of(self, start),
-            progress=self.verbose,
+            progress=self.verbose and processes_here().first,
         )
         return self.finish(start, outcome)
 

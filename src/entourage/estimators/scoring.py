@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from entourage.data.sets import Sets
 from entourage.estimators.large_sets import warn_of_large_sets
@@ -14,6 +17,8 @@ from entourage.training.progress import progress_bar
 from entourage.training.view import View
 
 __all__ = ["score_sets"]
+
+AT_ONCE = 4096  # objects of sets of one size that need no batches, on a CPU
 
 
 def score_sets(
@@ -31,6 +36,9 @@ def score_sets(
     found = find_device(device)
     scorer = placed(scorer, found)
     warn_of_large_sets(net, scorer, sets, found, stacklevel=5)
+    size = None if sets.on_disk else sets.uniform_size
+    if size and len(sets.objects) <= AT_ONCE and found.type == "cpu" and sets.situation is None:
+        return _at_once(scorer, view(sets).objects, len(sets), size)
     if sets.on_disk:
         data = Resident(view.situations(sets), found, on_batch=view.on_batch)
     else:
@@ -38,3 +46,12 @@ def score_sets(
     narrow = autocast(found, scoring_precision(precision, found))
     with progress_bar("scoring", len(sets), verbose) as show, narrow:
         return predict_packed(scorer, data, show).cpu().numpy()
+
+
+def _at_once(scorer: Scorer, objects: NDArray[np.float32], n: int, m: int) -> NDArray[Any]:
+    """Score all objects (n m, d) in one pass: what lies around it would take as long as the net."""
+    if scorer.training:
+        scorer.eval()
+    with torch.inference_mode():
+        scores: Tensor = scorer(torch.from_numpy(objects).view(n, m, -1))
+    return scores.float().reshape(-1).numpy()

@@ -27,6 +27,7 @@ from entourage.training.checkpoint import checkpoint_file, read_seed
 from entourage.training.device import find_device
 from entourage.training.held_out import HeldOutEvaluation
 from entourage.training.plan import Plan
+from entourage.training.processes import processes_here
 from entourage.training.view import View
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "build_scorer",
     "categories_of",
     "check_net",
+    "check_same_everywhere",
     "draw_seed",
     "fingerprint_of",
     "one_pass_plan",
@@ -49,6 +51,8 @@ __all__ = [
 ]
 
 COMPILE_FROM = 80_000  # steps; on an H200 compiling takes 16 s at first and saves 0.2 ms of a step of FATE
+
+SAMPLED = 100_000  # objects whose features processes compare, at most about twice as many
 
 Categories = list[tuple[int, int]]  # places of features that are codes, and how many levels each has
 
@@ -128,7 +132,14 @@ def prepare(
 
 
 def draw_seed(random_state: Any, checkpoint: str | os.PathLike[str] | None = None) -> int:
-    """Return the seed: the given one, that of the run found in ``checkpoint``, or one drawn."""
+    """Return the seed: the given one, that of the run found in ``checkpoint``, or one drawn.
+
+    Of several processes that train together, the first one draws for all.
+    """
+    return int(processes_here().from_first(_draw_seed(random_state, checkpoint)))
+
+
+def _draw_seed(random_state: Any, checkpoint: str | os.PathLike[str] | None) -> int:
     if random_state is None or isinstance(random_state, np.random.Generator | np.random.RandomState):
         if checkpoint is not None and checkpoint_file(checkpoint).exists():
             return read_seed(checkpoint_file(checkpoint))
@@ -290,6 +301,19 @@ def _compiles(model: "NetEstimator", data: Resident, steps: int, scorer: Scorer)
 def scoring_precision(precision: str, device: torch.device) -> str:
     """In bfloat16 on a GPU only: elsewhere it saves nothing."""
     return precision if device.type == "cuda" else "float32"
+
+
+def check_same_everywhere(start: Start) -> None:
+    """See that all processes that train together were given the same sets and settings."""
+    processes = processes_here()
+    if not processes.several:
+        return
+    sets, sample = start.sets, max(1, len(start.sets.objects) // SAMPLED)
+    digest = hashlib.sha256(repr((sets, start.plan, start.net)).encode())
+    for array in (sets.offsets, sets.targets, sets.situation, sets.objects[::sample], start.weights):
+        content: Any = b"-" if array is None else np.ascontiguousarray(array)
+        digest.update(content)
+    processes.check_same("What is learnt from, and how (a digest)", digest.hexdigest())
 
 
 def fingerprint_of(model: "NetEstimator", start: Start) -> str:

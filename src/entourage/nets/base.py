@@ -1,13 +1,14 @@
 """A net in two parts: its description (`Net`), and the module that is built from it (`Scorer`)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from sklearn.base import BaseEstimator
-from torch import nn
+from torch import Tensor, nn
 
 from entourage.data.shapes import Mask, Objects, Scores
-from entourage.nets.layers import Dropout
+from entourage.nets.layers import Dropout, MaskedBatchNorm
 
 __all__ = ["Net", "Scorer"]
 
@@ -35,9 +36,20 @@ class Scorer(nn.Module, ABC):
         return any(layer.share > 0 for layer in self.dropouts())
 
     def draw_from(self, generator: torch.Generator | None) -> None:
-        """Set the generator of dropout; None for no dropout."""
+        """Set the generator of dropout, for whole batches; None for no dropout."""
         for layer in self.dropouts():
-            layer.generator = generator
+            layer.generator, layer.part = generator, None
+
+    def draw_for(self, total: int, share: slice) -> None:
+        """Let dropout draw for so many sets and take this share: what comes then are these sets alone."""
+        for layer in self.dropouts():
+            layer.part = total, share
+
+    def sum_statistics_by(self, total: Callable[[Tensor], Tensor] | None) -> None:
+        """Let batch normalisation add up its sums over processes that share a batch; None for one process."""
+        for module in self.modules():
+            if isinstance(module, MaskedBatchNorm):
+                module.total = total
 
     @abstractmethod
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:

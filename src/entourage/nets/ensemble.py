@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from entourage.data.shapes import Mask, Objects, Scores
+from entourage.errors import ParameterError
 from entourage.nets.base import Scorer
-from entourage.nets.layers import Dropout
+from entourage.nets.layers import Dropout, MaskedBatchNorm
 
 __all__ = ["Stack"]
 
@@ -56,8 +57,14 @@ class Stack(Scorer):
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         """Return the mean of the members' scores ``(n, m)``."""
-        scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
-        return scores
+        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
+            return scores
+        members = self.as_scorers()
+        total = members[0].forward(objects, mask)
+        for one in members[1:]:
+            total = total + one.forward(objects, mask)
+        return total / len(members)
 
     def one_by_one(self, objects: Tensor, mask: Tensor | None = None) -> Iterator[Tensor]:
         """Score with one member after the other, in the memory of one; see `each`."""
@@ -148,6 +155,15 @@ class Stack(Scorer):
         one = copy.deepcopy(self._one[0]).to(next(self.parameters()).device)
         one.load_state_dict(self.member(i))
         return one.eval()
+
+    def sum_statistics_by(self, total: Callable[[Tensor], Tensor] | None) -> None:
+        """Refuse batch normalisation: sums over processes can't be taken for all members at once."""
+        if total is not None and any(
+            isinstance(module, MaskedBatchNorm) for module in self._one[0].modules()
+        ):
+            raise ParameterError(
+                'An ensemble with norm="batch" is trained by one process: take norm="layer", members=1, or one process.'
+            )
 
     def dropouts(self) -> list[Dropout]:
         """Return the dropout layers: those of the net that all weights go through."""

@@ -28,6 +28,8 @@ __all__ = [
     "sum_of_objects",
 ]
 
+_linear, _layer_norm, _gelu = F.linear, torch.layer_norm, F.gelu  # looked up once, as are these:
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 TILE_OBJECTS = {  # scored at a time when no gradient is needed: fits a core's cache, bounds memory
     "cpu": 2**14,
     "cuda": 2**18,
@@ -55,8 +57,10 @@ class MaskedBatchNorm(nn.Module):
     """Batch normalisation that ignores padding.
 
     In training, mean and variance come from the present entries of the batch and are tracked by an exponential
-    average, which is used in evaluation.
+    average, which is used in evaluation. Where several processes share a batch, ``total`` adds up over them.
     """
+
+    total: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, width: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
         super().__init__()
@@ -74,12 +78,23 @@ class MaskedBatchNorm(nn.Module):
             scale = self.weight * torch.rsqrt(self.variance + self.eps)
             return torch.addcmul(self.bias - self.mean * scale, inputs, scale)
         axes = tuple(range(inputs.ndim - 1))
-        if mask is None:
+        if self.total is not None:
+            there = (
+                inputs.new_ones(*inputs.shape[:-1], 1)
+                if mask is None
+                else mask.unsqueeze(-1).to(inputs.dtype)
+            )
+            seen = self.total(there.sum()).clamp(min=1)
+            mean = self.total((inputs * there).sum(axes)) / seen
+            centred = inputs - mean
+            variance = self.total((centred.square() * there).sum(axes)) / seen
+            bessel: float | Tensor = seen / (seen - 1).clamp(min=1)
+        elif mask is None:
             count: float | Tensor = inputs.numel() / inputs.shape[-1]
             mean = inputs.mean(axes)
             centred = inputs - mean
             variance = centred.square().mean(axes)
-            bessel: float | Tensor = count / max(count - 1, 1)
+            bessel = count / max(count - 1, 1)
         else:
             there = mask.unsqueeze(-1).to(inputs.dtype)
             count = there.sum().clamp(min=1)
@@ -102,9 +117,17 @@ def gelu(inputs: Tensor) -> Tensor:
 
     PyTorch takes that kernel for contiguous tensors only, so this asks for the transposed one, by its own kernel.
     """
-    if torch.is_grad_enabled() or inputs.is_cuda or torch.compiler.is_compiling():
-        return F.gelu(inputs)
-    return F.gelu(inputs.mT).mT
+    return _gelu_for(inputs)(inputs)
+
+
+def _gelu_for(inputs: Tensor) -> Callable[[Tensor], Tensor]:
+    if _is_grad_enabled() or inputs.is_cuda or _is_compiling():
+        return _gelu
+    return _gelu_of_transposed
+
+
+def _gelu_of_transposed(inputs: Tensor) -> Tensor:
+    return _gelu(inputs.mT).mT
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "selu": F.selu, "gelu": gelu}
@@ -185,20 +208,26 @@ class MLP(nn.Module):
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
-        activate = ACTIVATIONS[self.activation]
-        if not torch.is_grad_enabled():
-            activate = _IN_PLACE.get(self.activation, activate)
+        if self.activation == "gelu":
+            activate = _gelu_for(hidden)  # asked for once
+        else:
+            activate = (ACTIVATIONS if _is_grad_enabled() else _IN_PLACE)[self.activation]
         modules: dict[str, Any] = (
             self._modules
         )  # straight from here: attributes of modules are slow to look up
-        layers = [*modules["linears"]._modules.values()]
-        norms = modules["norms"]._modules.values() if "norms" in modules else [None] * len(layers)
-        for norm, layer in zip(norms, layers[1:], strict=False):
+        layers = iter(modules["linears"]._modules.values())
+        next(layers)
+        norms = iter(modules["norms"]._modules.values() if "norms" in modules else ())
+        for layer in layers:
+            norm = next(norms, None)
             if norm is not None:
-                is_batch = isinstance(norm, MaskedBatchNorm)
-                hidden = norm(hidden, mask) if is_batch else layer_norm(norm, hidden)
+                if isinstance(norm, MaskedBatchNorm):
+                    hidden = norm(hidden, mask)
+                else:
+                    own = norm._parameters
+                    hidden = _layer_norm(hidden, norm.normalized_shape, own["weight"], own["bias"], norm.eps)
             own = layer._parameters
-            hidden = F.linear(activate(hidden), own["weight"], own["bias"])
+            hidden = _linear(activate(hidden), own["weight"], own["bias"])
         return hidden
 
 
@@ -225,12 +254,16 @@ class Dropout(nn.Module):
         check_number("dropout", share, least=0, below=1)
         self.share = share
         self.generator: torch.Generator | None = None
+        self.part: tuple[int, slice] | None = None  # of how many sets, and which come
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Set entries to 0 and scale the others up; in evaluation return the input."""
         if not self.training or self.share == 0 or self.generator is None:
             return inputs
-        kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.share
+        shape, share = inputs.shape, slice(None)
+        if self.part is not None:
+            shape, share = torch.Size([self.part[0], *shape[1:]]), self.part[1]
+        kept = torch.rand(shape, generator=self.generator, device=inputs.device)[share] >= self.share
         return inputs * (kept.to(inputs.dtype) / (1 - self.share))
 
 

@@ -18,6 +18,7 @@ number, the mean over the sets, if no set is weighted.
 """
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -232,13 +233,30 @@ def loss_name(loss: str | Loss, among: dict[str, Loss]) -> str | None:
 
 
 def loss_identity(loss: Any) -> str:
-    """Identify a callable loss, as far as possible: by name, bound arguments and code."""
-    if isinstance(loss, functools.partial):
-        return f"{loss_identity(loss.func)}({loss.args}, {loss.keywords})"
+    """Identify a callable loss, as far as possible: by name, bound arguments and code; the same in every process."""
     everything = LOSSES | CHOICE_LOSSES | SUBSET_LOSSES
-    name = str(loss_name(loss, everything) or getattr(loss, "__qualname__", type(loss).__qualname__))
-    code = getattr(loss, "__code__", None)
-    return name if code is None else f"{name}:{code.co_code.hex()}:{code.co_consts!r}"
+    return f"{loss_name(loss, everything) or ''}:{_identity(loss)}"
+
+
+def _identity(value: Any) -> str:
+    """Identify a function, its code or a constant of it, without addresses in memory."""
+    if isinstance(value, functools.partial):
+        return f"partial({_identity(value.func)}, {_identity(value.args)}, {_identity(value.keywords)})"
+    if isinstance(value, types.CodeType):
+        return f"{value.co_code.hex()}, {value.co_names}, {_identity(value.co_consts)}"
+    if isinstance(value, types.FunctionType):
+        held = tuple(cell.cell_contents for cell in value.__closure__ or ())
+        bound = _identity((value.__defaults__, value.__kwdefaults__, held))
+        return f"{value.__qualname__}({_identity(value.__code__)}, {bound})"
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(map(_identity, value)) + ")"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(_identity, value))) + "}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_identity(key)}: {_identity(own)}" for key, own in value.items()) + "}"
+    if callable(value):
+        return str(getattr(value, "__qualname__", type(value).__qualname__))
+    return repr(value)
 
 
 def _ranked(ranks: Tensor, mask: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from entourage.data.batch_plan import plan_batches
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.nets import Scorer
+from entourage.training.processes import ALONE, Processes
 
 __all__ = ["SCORE_OBJECTS", "Batch", "Resident", "SubsetResident", "predict_packed"]
 
@@ -104,14 +105,18 @@ class Resident:
         free, _ = torch.cuda.mem_get_info(device)
         return device if 4 * (sets.objects.size + 2 * len(sets.objects)) < free // 2 else torch.device("cpu")
 
-    def batch(self, chosen: Tensor | slice) -> Batch:
-        """Gather the chosen sets and pad them to the largest; a slice of equal sets is not even copied."""
+    def batch(self, chosen: Tensor | slice, *, like: Tensor | None = None) -> Batch:
+        """Gather the chosen sets and pad them to the largest; a slice of equal sets is not even copied.
+
+        A share of a batch is padded ``like`` the whole.
+        """
         if self.uniform_size is not None:
             objects, mask = _rows(self.objects, chosen), None
             targets = None if self.targets is None else _rows(self.targets, chosen)
         else:
             lengths = self.lengths[chosen]
-            places = torch.arange(int(lengths.max()), device=self.home)
+            largest = int((lengths if like is None else self.lengths[like]).max())
+            places = torch.arange(largest, device=self.home)
             mask = places < lengths[:, None]  # (n, m)
             rows = torch.where(mask, self.starts[chosen][:, None] + places, 0)
             objects, targets = self._gather(rows, mask)
@@ -204,8 +209,8 @@ class SubsetResident(Resident):
             batches.append(torch.from_numpy(np.column_stack([chosen, places])).to(self.home))
         return batches
 
-    def batch(self, chosen: Tensor | slice) -> Batch:
-        """Gather the subsets of a batch that `epoch` drew."""
+    def batch(self, chosen: Tensor | slice, *, like: Tensor | None = None) -> Batch:
+        """Gather the subsets of a batch that `epoch` drew; those of a batch are of one size."""
         if isinstance(chosen, slice):
             raise ParameterError(
                 "Subsets are drawn by epoch(); a slice of the sets is not a batch of subsets."
@@ -236,23 +241,34 @@ def _draw_places(sizes: NDArray[np.int64], m: int, rng: np.random.Generator) -> 
 
 
 @torch.no_grad()
-def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], None] | None = None) -> Tensor:
-    """Score all objects, packed in the order they came, in bounded memory."""
+def predict_packed(
+    scorer: Scorer,
+    data: Resident,
+    on_batch: Callable[[int], None] | None = None,
+    processes: Processes = ALONE,
+) -> Tensor:
+    """Score all objects, packed in the order they came, in bounded memory; of several, each process some batches."""
     if scorer.training:
         scorer.eval()
     most = SCORE_OBJECTS.get(data.device.type, SCORE_OBJECTS["cpu"])
     if data.uniform_size is not None:
         step = max(1, most // data.uniform_size)
+        if processes.several:
+            step = max(1, min(step, -(-len(data) // processes.count)))
         parts = []
-        for start in range(0, len(data), step):
+        for i, start in enumerate(range(0, len(data), step)):
             some = slice(start, min(start + step, len(data)))
+            if i % processes.count != processes.rank:
+                parts.append(torch.zeros(some.stop - start, data.uniform_size, device=data.device))
+                continue
             parts.append(scorer(data.batch(some).objects).float())
             if on_batch is not None:
                 on_batch(len(parts[-1]))
-        return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(-1)
-    result = torch.empty(int(data.sizes.sum()), device=data.device)
+        return processes.sum((parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(-1))
+    result = torch.zeros(int(data.sizes.sum()), device=data.device)
     starts = data.starts.to(data.device)
-    for chosen in plan_batches(data.sizes, most, max_objects=most):
+    plan = plan_batches(data.sizes, most, max_objects=most)
+    for chosen in plan[processes.share(len(plan))]:
         index = torch.from_numpy(chosen).to(data.home)
         batch = data.batch(index)
         scores = scorer(batch.objects, batch.mask).float()
@@ -261,7 +277,7 @@ def predict_packed(scorer: Scorer, data: Resident, on_batch: Callable[[int], Non
         result[rows[batch.present]] = scores[batch.present]
         if on_batch is not None:
             on_batch(len(chosen))
-    return result
+    return processes.sum(result)
 
 
 def _rows(values: Tensor, chosen: Tensor | slice) -> Tensor:

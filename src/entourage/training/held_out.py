@@ -12,6 +12,7 @@ from entourage.nets import Scorer
 from entourage.tasks import mean_over_sets
 from entourage.training.batches import Resident, predict_packed
 from entourage.training.device import autocast
+from entourage.training.processes import processes_here
 
 __all__ = ["HeldOutEvaluation", "HeldOutScore", "score_not_chosen_by", "with_callback"]
 
@@ -50,7 +51,7 @@ class HeldOutEvaluation:
     def __call__(self, scorer: Scorer) -> float:
         """Score the sets, and evaluate the scores."""
         with autocast(self.data.device, self.precision):
-            return self.of(predict_packed(scorer, self.data))
+            return self.of(predict_packed(scorer, self.data, processes=processes_here()))
 
     def of(self, scores: Tensor) -> float:
         """Evaluate packed scores."""

@@ -18,8 +18,8 @@ from entourage.nets import Scorer
 from entourage.tasks.losses import Loss
 from entourage.training import checkpoint as checkpoints
 from entourage.training.batches import Batch, Resident
-from entourage.training.deadline import time_is_up
 from entourage.training.plan import Plan
+from entourage.training.processes import processes_here
 from entourage.training.progress import History, training_bar
 from entourage.training.update import Update
 
@@ -73,12 +73,17 @@ def train(
         run.update.load_optimizer(optimizer_state)
     if checkpoint is None:
         return run.outcome(interrupted=run_with_progress(run, progress=progress))
+    processes = processes_here()
     file, identity = checkpoints.checkpoint_file(checkpoint), checkpoints.identity_of(plan, fingerprint)
     if file.exists():
         run.step = checkpoints.restore(file, identity, run.update, run.history)
+    processes.check_same(
+        "The step at which the run goes on (its checkpoint)", run.step
+    )  # before it is replaced
 
     def keep() -> None:
-        checkpoints.save(file, identity, run.update, run.history, run.step)
+        if processes.first:
+            checkpoints.save(file, identity, run.update, run.history, run.step)
 
     return run.outcome(interrupted=run_with_progress(run, progress=progress, keep=keep))
 
@@ -122,6 +127,7 @@ class Run:
         self.data, self.plan, self.evaluate = data, plan, evaluate
         self.update = Update(scorer, loss, data, plan, widen)
         self.history = History()
+        self.processes = processes_here()
         self.step = 0
         self.out_of_time = False  # see entourage.training.deadline
         self.recent: list[Tensor] = []  # losses since the last check
@@ -136,7 +142,7 @@ class Run:
             epoch, begin = divmod(self.step, length)
             for chosen in self.batches(epoch)[begin:]:
                 self.one_step(chosen)
-                self.out_of_time = self.step < plan.steps and time_is_up()
+                self.out_of_time = self.step < plan.steps and self.processes.time_is_up()
                 last = self.step == plan.steps or self.out_of_time
                 if last or plan.evaluates_after(self.step):
                     self.check_losses()
@@ -205,9 +211,14 @@ class Run:
     def outcome(self, *, interrupted: bool) -> Outcome:
         """Return the results of the run."""
         self.update.scorer.draw_from(None)
+        self.update.scorer.sum_statistics_by(None)
         best = self.history.best_weights
+        weights = self.update.weights() if best is None else best
+        if self.processes.several and not interrupted:
+            sums = [float(value.double().sum()) for value in weights.values()]
+            self.processes.check_same("The sum of the learnt weights", sums)
         return Outcome(
-            weights=self.update.weights() if best is None else best,
+            weights=weights,
             optimizer=self.update.optimizer_tensors(),
             history=self.history.rows,
             best_score=self.history.best_score,

@@ -17,6 +17,7 @@ from entourage.training.compiled import CompiledLoss
 from entourage.training.cuda_graphs import StepGraphs
 from entourage.training.device import autocast
 from entourage.training.plan import Plan
+from entourage.training.processes import processes_here
 
 __all__ = ["Update", "repeat_for_members"]
 
@@ -48,9 +49,13 @@ class Update:
         self.stacked = isinstance(scorer, Stack)
         self.members = scorer.members if isinstance(scorer, Stack) else 1
         self.widen = partial(repeat_for_members, members=self.members) if widen is None else widen
+        self.processes = processes_here()
+        if self.processes.several:
+            scorer.sum_statistics_by(self.processes.differentiable_sum)
         self.parameters: list[Tensor] = list(scorer.parameters())
         self.matrices = [p for p in self.parameters if p.ndim > 1 + self.stacked]
-        on_gpu = data.device.type == "cuda"
+        # steps are recorded on a GPU where one process takes them: what is exchanged is not
+        on_gpu = data.device.type == "cuda" and not self.processes.several
         self.rate = torch.tensor(plan.learning_rate, device=data.device)
         self.ema_weight: Tensor | float = torch.zeros((), device=data.device) if on_gpu else 0.0
         rate: Any = self.rate if on_gpu else plan.learning_rate
@@ -92,6 +97,8 @@ class Update:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             self.ema_weight = 1 - decay
+            if self.processes.several:
+                return self._work_together(chosen)
             return self.work(self.data.batch(chosen))
         self.rate.fill_(rate)
         self.ema_weight.fill_(1 - decay)  # type: ignore[union-attr]
@@ -112,21 +119,47 @@ class Update:
 
     def work(self, batch: Batch) -> Tensor:
         """Loss, gradient, update, average; return the objective of each member."""
-        plan = self.plan
         if self.stacked:
             batch = self.widen(batch)
         objective = self._objective(batch)
         self.optimizer.zero_grad(set_to_none=True)
         objective.sum().backward()  # type: ignore[no-untyped-call]
+        return self._step(objective.detach())
+
+    def _work_together(self, chosen: Tensor) -> Tensor:
+        """Do a step of which every process takes a share of the sets; the gradient is that of the whole batch."""
+        total = len(chosen)
+        share = self.processes.share(total)
+        nothing = (
+            share.start >= total
+        )  # then a set of which nothing is seen: others wait for what is exchanged
+        if nothing:
+            share = slice(0, 1)
+        self.scorer.draw_for(total, share)
+        batch = self.data.batch(chosen[share], like=chosen)
+        if nothing:
+            batch.mask = torch.zeros_like(batch.present)
+            batch.present = batch.mask
+        count = 0 if nothing else len(batch.present)
+        if self.stacked:
+            batch = self.widen(batch)
+        objective = self._objective(batch, share=count / total)
+        self.optimizer.zero_grad(set_to_none=True)
+        objective.sum().backward()  # type: ignore[no-untyped-call]
+        return self._step(self.processes.sum_gradients(self.parameters, objective))
+
+    def _step(self, objective: Tensor) -> Tensor:
+        """Update the weights by their gradients."""
+        plan = self.plan
         if plan.clip is not None:
             self._clip(plan.clip)
         self.optimizer.step()
         if self.average is not None:
             self._update_ema()
-        return objective.detach()
+        return objective
 
-    def _objective(self, batch: Batch) -> Tensor:
-        """Return the mean loss of each member, with penalties."""
+    def _objective(self, batch: Batch, share: float = 1.0) -> Tensor:
+        """Return the mean loss of each member, with penalties; of a share of a batch, what it adds to these."""
         value = self._losses(batch)
         n_sets = len(batch.present)
         if not isinstance(value, Tensor) or not value.requires_grad:
@@ -144,6 +177,12 @@ class Update:
                 + f"; it returned shape {tuple(value.shape)}."
             )
         objective = value.view(self.members)
+        if share < 1:
+            objective = (
+                objective * share if share > 0 else torch.where(objective.isfinite(), objective * 0, 0.0)
+            )
+            if not self.processes.first:
+                return objective
         for factor, penalty in ((self.plan.l1, torch.abs), (self.plan.l2, torch.square)):
             if factor:
                 for p in self.matrices:
@@ -163,7 +202,7 @@ class Update:
         """Score the sets, and return the loss of each."""
         with autocast(self.data.device, self.plan.precision):
             scores = self.scores(objects, mask)
-        return self.loss(scores.float(), targets, present)
+        return self.loss(scores.to(torch.promote_types(scores.dtype, torch.float32)), targets, present)
 
     def scores(self, objects: Tensor, mask: Tensor | None) -> Tensor:
         """Score a batch: ``(n, m)``, or ``(members n, m)``."""
