@@ -59,6 +59,12 @@ MODULES = (
     "labels",
     "main",
 )
+SIZES = (
+    1,
+    2,
+    5,
+    50,
+)  # of sets by which its graph is checked: rounding grows with sets, and a page shows 30 objects
 MOST_BYTES = 25_000_000  # of a page that can still be mailed
 
 
@@ -284,7 +290,7 @@ def _cell(value: float) -> float | None:
 def _onnx(model: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        to_onnx(model, path)
+        to_onnx(model, path, sizes=SIZES)
         return path.read_bytes()
 
 

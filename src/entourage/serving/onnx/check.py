@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +42,21 @@ class DrawnSets:
     sets: Sets
 
 
-def compare_with_model(model: Any, graph: ModelGraph, session: Any, tolerance: float = TOLERANCE) -> float:
-    """Return the largest deviation of scores, relative to their size where that is above 1.
+def compare_with_model(
+    model: Any,
+    graph: ModelGraph,
+    session: Any,
+    tolerance: float = TOLERANCE,
+    sizes: Sequence[int] = SIZES,
+) -> float:
+    """Return the largest deviation of scores of sets of these sizes, relative to their size where that is above 1.
 
     Raises an error where it, or that of another output, is above the tolerance; where the padding is not 0; and where a
     set that the model would refuse has a score.
     """
     reference, rng, worst = on_cpu(model), np.random.default_rng(0), 0.0
     names = graph.outcome.names
-    for size in SIZES:
+    for size in sizes:
         if graph.scorer.largest is not None and size > graph.scorer.largest:
             continue
         drawn = draw_sets(reference, graph, size, rng)
@@ -66,7 +73,7 @@ def compare_with_model(model: Any, graph: ModelGraph, session: Any, tolerance: f
                 )
             if came[name].ndim > 1 and came[name][~mask].any():  # NaN, too
                 raise ExportError(f"The graph has {name} other than 0 in the padding. Nothing was written.")
-        if size == SIZES[0]:
+        if size == sizes[0]:
             _check_refusal(drawn, session)
     return worst
 

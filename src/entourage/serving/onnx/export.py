@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from entourage.data.columns import Column
 from entourage.data.files import write_atomically
 from entourage.errors import UserError, check_number
 from entourage.serving.onnx.blends import BlendScores
-from entourage.serving.onnx.check import TOLERANCE, compare_with_model
+from entourage.serving.onnx.check import SIZES, TOLERANCE, compare_with_model
 from entourage.serving.onnx.graph import ModelGraph
 from entourage.serving.onnx.refusal import ExportError
 from entourage.serving.onnx.sharing import exported_blend
@@ -43,7 +44,13 @@ class Exported:
     deviation: float
 
 
-def to_onnx(model: Any, path: str | os.PathLike[str], *, tolerance: float = TOLERANCE) -> Exported:
+def to_onnx(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    tolerance: float = TOLERANCE,
+    sizes: Sequence[int] = SIZES,
+) -> Exported:
     """Write a fitted model as an ONNX graph.
 
     Inputs are ``objects`` (sets, objects, columns), numbers in double precision, ``mask`` (sets, objects), False in the
@@ -58,7 +65,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, tolerance: float = TOLE
     model : any model that a file can hold, but for FETA of order 2 or more and the pretrained net
     path : of the file to write
     tolerance : what a score of the graph may differ from the model's by, relative to its size where that is above 1;
-        where it differs by more on random sets of 1 to 1,000 objects, nothing is written
+        where it differs by more on random sets, nothing is written
+    sizes : how many objects these sets have
 
     Examples
     --------
@@ -81,7 +89,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, tolerance: float = TOLE
     about = proto.metadata_props.add()
     about.key, about.value = METADATA, json.dumps(_about(model, graph), allow_nan=False)
     data = proto.SerializeToString()
-    deviation = compare_with_model(model, graph, _session(data), tolerance)
+    deviation = compare_with_model(model, graph, _session(data), tolerance, sizes)
     try:
         write_atomically(path, data)
     except OSError as error:
