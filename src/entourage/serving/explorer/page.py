@@ -58,6 +58,7 @@ MODULES = (
     "controls",
     "labels",
     "main",
+    "start",
 )
 MOST_BYTES = 25_000_000  # of a page that can still be mailed
 
