@@ -14,7 +14,7 @@ from entourage import FATE, DiscreteChooser, SetAttention
 from entourage.data import make_medoid
 from entourage.serving import explore
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 REQUIRED = bool(os.environ.get("REQUIRE_BROWSER") or os.environ.get("CI"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]

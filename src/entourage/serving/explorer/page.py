@@ -58,6 +58,7 @@ MODULES = (
     "controls",
     "labels",
     "main",
+    "start",
 )
 SIZES = (
     1,

@@ -1,4 +1,4 @@
-// The page: state, models and views put together.
+// The explorer: state, models and views put together.
 
 import { hashOf, takeHash } from "./address.js";
 import { analyseControl, analyseDemand, analyseInfluence, analyseMap, sayGap } from "./analyses.js";
@@ -11,7 +11,6 @@ import { drawControls } from "./labels.js";
 import { drawMatrix } from "./matrix.js";
 import { Picture } from "./picture.js";
 import { STALE, inPieces } from "./pieces.js";
-import { openModels } from "./runtime.js";
 import { Situation } from "./situation.js";
 import { State } from "./state.js";
 import { ObjectTable } from "./table.js";
@@ -276,27 +275,3 @@ export class Explorer {
     if (!live) drawMatrix(now, state.offered(), null);
   }
 }
-
-/** The set is drawn at once; the model follows when it is loaded. */
-async function start() {
-  const data = /** @type {PageData} */ (JSON.parse(byId("data").textContent));
-  document.title = data.title;
-  byId("title").textContent = data.title;
-  byId("models").textContent = data.models.join(" and ");
-  byId("h-own").textContent = data.models[0];
-  const page = new Explorer(data);
-  page.draw();
-  requestAnimationFrame(() => setTimeout(() => performance.mark("set painted")));
-  try {
-    if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
-    await new Promise((resolve) => setTimeout(resolve)); // the set is painted first
-    page.models = await openModels(data.models.length);
-    performance.mark("model ready");
-    await page.refresh(true);
-  } catch (error) {
-    write(byId("headline"), `The model can't run in this browser: ${error instanceof Error ? error.message : error}`);
-    throw error;
-  }
-}
-
-start();
