@@ -2,8 +2,9 @@
 
 10^6 sets in files and row groups that end anywhere: one row a row group, sets over three files and more, row groups of
 1 to 40 rows, large sets over many row groups, files as pyarrow writes them. `predict_parts` scores them with two
-workers. A set is torn if a rank is not the number of objects of the whole set with a larger score, or if a score differs
-(by more than 1e-4 of its size) from that of the whole table scored in one piece. The control cuts the same rows without regard to sets.
+workers. A set is torn if a rank is not the number of objects of the whole set with a larger score, or if a score
+differs (by more than 1e-4 of its size) from that of the whole table scored in one piece. The control cuts the same rows
+without regard to sets.
 """
 
 import argparse
