@@ -1,6 +1,6 @@
 """Training by two processes of one thread beside one: ``python -m benchmarks.scale train``.
 
-A net that computes (SetAttention, width 128) on sets of 10 objects, batches of 128 sets. Each run is a command of its
+A net that computes (SetAttention, width 128), in batches of 256 sets (the default). Each run is a command of its
 own; runs of one and of two processes take turns. The seconds of a step are those between the first evaluation and the
 last, evaluations included (they are shared out, too). Rows in ``results/scale.jsonl``.
 """
@@ -23,15 +23,15 @@ from entourage.distributed import processes
 NETS = {"set_attention": lambda: SetAttention(width=128), "fate": lambda: FATE()}
 
 
-def train(net: str, steps: int, out: Path) -> None:
+def train(net: str, steps: int, objects: int, out: Path) -> None:
     """Train in the processes of this launch; the first one writes the seconds of a step."""
-    X, ranks = make_medoid(n_sets=4000, n_objects=10, n_features=10, random_state=0)
+    X, ranks = make_medoid(n_sets=4000, n_objects=objects, n_features=10, random_state=0)
     times: list[float] = []
     with processes() as here:
         model = Ranker(
             NETS[net](),
             steps=steps,
-            batch_size=128,
+            batch_size=256,
             evaluate_every=max(1, steps // 4),
             device="cpu",
             random_state=0,
@@ -43,7 +43,7 @@ def train(net: str, steps: int, out: Path) -> None:
             out.write_text(json.dumps({"seconds": seconds, "score": model.best_score_}))
 
 
-def run(net: str, steps: int, count: int) -> dict[str, float]:
+def run(net: str, steps: int, objects: int, count: int) -> dict[str, float]:
     """Train in so many processes; return the seconds of a step, and the held-out score."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
@@ -53,7 +53,7 @@ def run(net: str, steps: int, count: int) -> dict[str, float]:
             else []
         )
         command = [sys.executable, *launcher, "-m", "benchmarks.scale", "train", "--net", net]
-        command += ["--steps", str(steps), "--inside", str(out)]
+        command += ["--steps", str(steps), "--objects", str(objects), "--inside", str(out)]
         subprocess.run(
             command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
         )
@@ -65,21 +65,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--net", choices=NETS, default="set_attention")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--objects", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.inside is not None:
-        train(args.net, args.steps, args.inside)
+        train(args.net, args.steps, args.objects, args.inside)
         return
-    turns = [[run(args.net, args.steps, count) for count in (1, args.processes)] for _ in range(args.repeats)]
+    turns = [
+        [run(args.net, args.steps, args.objects, count) for count in (1, args.processes)]
+        for _ in range(args.repeats)
+    ]
     ratios = [one["seconds"] / many["seconds"] for one, many in turns]
     record(
         {
             "what": "train",
             "net": args.net,
             "processes": args.processes,
+            "objects": args.objects,
             "steps": args.steps,
             "seconds_a_step": [[round(one["seconds"], 4) for one in turn] for turn in turns],
             "scores": [round(one["score"], 6) for one in turns[0]],

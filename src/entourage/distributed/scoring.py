@@ -28,7 +28,7 @@ from entourage.estimators.inputs import encoder_of
 
 __all__ = ["ROWS_PER_PART", "Progress", "Scored", "predict_parts"]
 
-ROWS_PER_PART = 500_000
+ROWS_PER_PART = 250_000
 
 
 @dataclass(frozen=True)

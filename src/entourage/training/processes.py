@@ -17,7 +17,7 @@ from torch import Tensor, distributed
 from entourage.errors import DataError, UserError
 from entourage.training.deadline import time_is_up, time_left
 
-__all__ = ["ALONE", "Processes", "processes_here", "train_in"]
+__all__ = ["ALONE", "GradientSum", "Processes", "processes_here", "train_in"]
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,6 @@ class Processes:
         if self.several:
             distributed.all_reduce(values)
         return values
-
-    def sum_gradients(self, parameters: Sequence[Tensor], objective: Tensor) -> Tensor:
-        """Add up the gradients over all processes, in one message with the objective, which is returned."""
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        parts = [g.reshape(-1) for g in grads]
-        message = self.sum(torch.cat([*parts, objective.detach().to(parts[0].dtype).reshape(-1)]))
-        at = 0
-        for p in parameters:
-            p.grad = message[at : at + p.numel()].view_as(p)
-            at += p.numel()
-        return message[at:].view_as(objective).to(objective.dtype)
 
     def differentiable_sum(self, values: Tensor) -> Tensor:
         """Add up a tensor over all processes, with gradients that are added up on the way back."""
@@ -112,6 +101,39 @@ class Processes:
         if not self.several or time_left() == float("inf"):
             return time_is_up()
         return bool(self.from_first(time_is_up()))
+
+
+class GradientSum:
+    """Adds up gradients over all processes, in one message with the objective.
+
+    The message is kept from step to step: made anew, it would lie between what a step frees, and the memory of each
+    step would be asked of the system again.
+
+    Parameters
+    ----------
+    processes : which
+    parameters : whose gradients are meant; those without one have none in any process
+    members : how many numbers the objective has
+    """
+
+    def __init__(self, processes: Processes, parameters: Sequence[Tensor], members: int) -> None:
+        self.processes, self.parameters = processes, parameters
+        sizes = [p.numel() for p in parameters]
+        self.message = parameters[0].new_zeros(sum(sizes) + members)
+        *parts, self.objective = self.message.split_with_sizes([*sizes, members])
+        self.parts = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
+
+    def __call__(self, objective: Tensor) -> Tensor:
+        """Replace each gradient by the sum; return that of the objectives."""
+        found = [
+            (part, p.grad) for part, p in zip(self.parts, self.parameters, strict=True) if p.grad is not None
+        ]
+        parts, gradients = [part for part, _ in found], [gradient for _, gradient in found]
+        torch._foreach_copy_([*parts, self.objective], [*gradients, objective.detach()])
+        self.processes.sum(self.message)
+        torch._foreach_copy_(gradients, parts)
+        total: Tensor = self.objective.to(objective.dtype, copy=True)
+        return total
 
 
 class _Sum(torch.autograd.Function):

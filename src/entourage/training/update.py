@@ -17,7 +17,7 @@ from entourage.training.compiled import CompiledLoss
 from entourage.training.cuda_graphs import StepGraphs
 from entourage.training.device import autocast
 from entourage.training.plan import Plan
-from entourage.training.processes import processes_here
+from entourage.training.processes import GradientSum, processes_here
 
 __all__ = ["Update", "repeat_for_members"]
 
@@ -53,6 +53,9 @@ class Update:
         if self.processes.several:
             scorer.sum_statistics_by(self.processes.differentiable_sum)
         self.parameters: list[Tensor] = list(scorer.parameters())
+        if self.processes.several:
+            with torch.no_grad():
+                self.sum_gradients = GradientSum(self.processes, self.parameters, self.members)
         self.matrices = [p for p in self.parameters if p.ndim > 1 + self.stacked]
         # steps are recorded on a GPU where one process takes them: what is exchanged is not
         on_gpu = data.device.type == "cuda" and not self.processes.several
@@ -146,7 +149,7 @@ class Update:
         objective = self._objective(batch, share=count / total)
         self.optimizer.zero_grad(set_to_none=True)
         objective.sum().backward()  # type: ignore[no-untyped-call]
-        return self._step(self.processes.sum_gradients(self.parameters, objective))
+        return self._step(self.sum_gradients(objective))
 
     def _step(self, objective: Tensor) -> Tensor:
         """Update the weights by their gradients."""
