@@ -65,7 +65,7 @@ def predict(
     ] = None,
     rows_per_part: Annotated[
         int | None,
-        typer.Option(min=1, help="To a folder: about how many rows a part has; by default 500,000."),
+        typer.Option(min=1, help="To a folder: about how many rows a part has; by default 250,000."),
     ] = None,
     engine: Engine = "local",
     address: Address = None,

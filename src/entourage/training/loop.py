@@ -17,6 +17,7 @@ from entourage.errors import TrainingError
 from entourage.nets import Scorer
 from entourage.tasks.losses import Loss
 from entourage.training import checkpoint as checkpoints
+from entourage.training.allocator import keep_freed_memory
 from entourage.training.batches import Batch, Resident
 from entourage.training.plan import Plan
 from entourage.training.processes import processes_here
@@ -127,6 +128,8 @@ class Run:
         self.data, self.plan, self.evaluate = data, plan, evaluate
         self.update = Update(scorer, loss, data, plan, widen)
         self.history = History()
+        if data.device.type == "cpu":
+            keep_freed_memory()
         self.processes = processes_here()
         self.step = 0
         self.out_of_time = False  # see entourage.training.deadline

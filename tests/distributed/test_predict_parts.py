@@ -16,7 +16,7 @@ from entourage.choice import MixedLogit, MultinomialLogit
 from entourage.data import places
 from entourage.data.places import place_of
 from entourage.data.table_files import read_table
-from entourage.distributed import jobs, manifest, scoring
+from entourage.distributed import jobs, manifest
 from entourage.distributed.scoring import predict_parts
 from entourage.errors import DataError, UserError
 from entourage.estimators.prediction_tables import predict_table
@@ -254,7 +254,7 @@ def test_another_run_is_refused_and_what_differs_is_named(ranker, tmp_path):
     MODELS["ensemble"]().save(tmp_path / "other")
     with pytest.raises(UserError, match="the model is another"):
         predict_parts(tmp_path / "other", str(tmp_path / "in"), out)
-    with pytest.raises(UserError, match="it had --rows-per-part 500000, not 100"):
+    with pytest.raises(UserError, match="it had --rows-per-part 250000, not 100"):
         predict_parts(ranker, str(tmp_path / "in"), out, rows_per_part=100)
     with pytest.raises(UserError, match=r"0001\.parquet is no longer among the inputs"):
         predict_parts(ranker, str(first), out)
@@ -376,4 +376,3 @@ def test_a_mistake_in_the_command_is_one_sentence(ranker, tmp_path, capsys):
         assert (code, said in " ".join(err.split())) == (2, True), err
     assert not (tmp_path / "o").exists()
     assert read_table(one).num_rows == 200
-    assert scoring.ROWS_PER_PART == 500_000
