@@ -30,8 +30,7 @@ def pages_asked_for(how):
 def test_memory_is_asked_of_the_system_once_and_not_in_every_step(monkeypatch):
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
         monkeypatch.delenv(name, raising=False)
-    assert pages_asked_for("keep") < 500
-    assert pages_asked_for("leave") > 500
+    assert 10 * pages_asked_for("keep") < pages_asked_for("leave")
 
 
 def test_settings_of_the_user_stay(monkeypatch):

@@ -15,11 +15,15 @@ class BoundedProtocol(HttpToolsProtocol):
     """Closes a connection whose head is too large, before it is complete."""
 
     _head: int | None = 0  # bytes of a head that is not complete; None within a body
+    _ended = False  # whether a request ended in what came last: how much of that is the next head isn't known
     transport: asyncio.Transport
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
+        self._ended = False
         super().data_received(data)
+        if self._ended:
+            return
         if self._head is not None and not self.transport.is_closing():
             self._head += len(data)
             if self._head > MOST_HEAD:
@@ -37,4 +41,4 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Note that what comes now is another head."""
         super().on_message_complete()
-        self._head = 0
+        self._head, self._ended = 0, True
