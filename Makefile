@@ -25,11 +25,13 @@ browser: $(STAMP)-dev  ## pages in Debian's Chromium, and types of their JavaScr
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
 
-ray: $(STAMP)-dev  ## Ray in a network namespace of its own; where that isn't allowed, tests are skipped, saying so
+ray: $(STAMP)-dev  ## Ray and torch.distributed in a network namespace of their own; where that isn't allowed, tests are skipped, saying so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
-	$(BIN)/python tests/apart.py -m pytest -n 0 -m ray tests/distributed
+	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and not slow" tests/distributed
 
 long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and slow" tests/distributed
 	$(BIN)/python -m benchmarks.calibration.context_test
 	$(BIN)/python -m benchmarks.calibration.verdict
 	$(BIN)/python -m benchmarks.calibration.effects

@@ -68,6 +68,7 @@ def test_a_comparison_is_the_same_to_the_bit(ray):
     )
 
 
+@pytest.mark.slow
 def test_a_table_of_the_paper_is_the_same_to_the_bit(ray, tmp_path, monkeypatch):
     claims = read_claims("table1")
     claims["tasks"]["medoid"] |= {"n_train": 200, "n_test": 300}
@@ -109,6 +110,7 @@ with ray_engine(cpus=2, memory=200 * 2**20) as engine:
 """
 
 
+@pytest.mark.slow
 def test_a_search_whose_command_is_interrupted_or_killed_goes_on_and_leaves_no_process(ray, tmp_path):
     before, journal = processes(), tmp_path / "journal"
 
@@ -144,6 +146,7 @@ with ray_engine("127.0.0.1:6399") as engine:
 """
 
 
+@pytest.mark.slow
 def test_a_search_of_which_a_machine_dies_ends_as_if_it_did_not(ray):
     before = processes()
     command = Path(sys.executable).with_name("ray")
@@ -184,6 +187,7 @@ def test_a_search_of_which_a_machine_dies_ends_as_if_it_did_not(ray):
     wait_until(lambda: processes() <= before)
 
 
+@pytest.mark.slow
 def test_a_command_runs_on_a_cluster(ray, tmp_path, capsys):
     medoid = tmp_path / "medoid.csv"
     rows = ["set,x,y,rank"]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ray
 JOBS = Path(__file__).with_name("together_jobs.py")
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def found(request, tmp_path_factory):
     """What each process found."""
     folder = tmp_path_factory.mktemp("found")
