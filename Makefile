@@ -4,9 +4,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup demo test heavy-tests browser ray long-tests check bench docs clean
+.PHONY: setup setup-ray demo test heavy-tests browser ray long-tests check bench docs clean
 
 setup: $(STAMP)-dev
+
+setup-ray: $(STAMP)-ray
 
 demo: $(STAMP)-demo  ## train four nets on the medoid task, compare with the paper, write demo/report.html and demo/explorer.html
 	$(BIN)/entourage demo
@@ -25,12 +27,10 @@ browser: $(STAMP)-dev  ## pages in Debian's Chromium, and types of their JavaScr
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
 
-ray: $(STAMP)-dev  ## Ray and torch.distributed in a network namespace of their own; where that isn't allowed, tests are skipped, saying so
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+ray: $(STAMP)-ray  ## Ray and torch.distributed in a network namespace of their own; where that isn't allowed, tests are skipped, saying so
 	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and not slow" tests/distributed
 
-long-tests: $(STAMP)-dev  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
 	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and slow" tests/distributed
 	$(BIN)/python -m benchmarks.calibration.context_test
 	$(BIN)/python -m benchmarks.calibration.verdict
@@ -69,4 +69,8 @@ $(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
 $(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(STAMP)-ray: $(STAMP)-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	touch $@
