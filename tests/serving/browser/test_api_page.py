@@ -1,26 +1,12 @@
 """The page of the interface in a real browser, without the internet: ``make browser``."""
 
-import shutil
-
 import pytest
 from serving_cases import hotel_chooser, hotels, server
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = shutil.which("chromium")
 TOKEN = "a-token-that-nobody-knows"
 HOSTILE = '<img src=x onerror="document.title=1">'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here; `make browser` installs it")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as engine:
-        chromium = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 def test_the_page_asks_for_the_token_and_sends_the_examples(browser, tmp_path):
