@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup setup-ray demo test heavy-tests browser ray long-tests check bench docs clean
+.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests check bench pages docs clean
 
 setup: $(STAMP)-dev
 
@@ -19,13 +19,14 @@ test: $(STAMP)-dev  ## all tests but the heavy ones
 heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
 	$(BIN)/python -m pytest -m heavy tests
 
-browser: $(STAMP)-dev  ## pages in Debian's Chromium, and types of their JavaScript; what can't be installed is skipped, saying so; REQUIRE_BROWSER=1: fails
+browser: setup-browser  ## pages in Debian's Chromium, and types of their JavaScript; what can't be installed is skipped, saying so; REQUIRE_BROWSER=1: fails
+	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
+
+setup-browser: $(STAMP)-browser
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 		|| echo "Chromium can't be installed here (apt-get install chromium)."
 	@if command -v npm >/dev/null; then npm ci --prefix $(PAGES) --silent --no-audit --no-fund || echo "npm can't install what $(PAGES)/package.json names."; \
 		else echo "npm is not here: types and accessibility rules of pages are not checked."; fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
-	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
 
 ray: $(STAMP)-ray  ## Ray and torch.distributed in a network namespace of their own; where that isn't allowed, tests are skipped, saying so
 	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and not slow" tests/distributed
@@ -41,7 +42,7 @@ long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.logits
 	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
-check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
+check: $(STAMP)-dev pages  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -50,8 +51,10 @@ check: $(STAMP)-dev docs  ## lint, format, types, import contracts, docs
 bench: $(STAMP)-dev  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
+pages: $(STAMP)-dev  ## docs/_build/html/index.html, without the explorers
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+docs: pages  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
 clean:
@@ -69,6 +72,10 @@ $(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
 $(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(STAMP)-browser: $(STAMP)-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	touch $@
 
 $(STAMP)-ray: $(STAMP)-dev
