@@ -118,6 +118,7 @@ with ray_engine(ADDRESS) as engine:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_a_command_joins_a_cluster_by_its_address_if_its_installation_is_the_same(ray, tmp_path):
     code = f"ADDRESS = {ray.address!r}" + JOIN
@@ -130,6 +131,7 @@ def test_a_command_joins_a_cluster_by_its_address_if_its_installation_is_the_sam
     assert re.search(r"127\.0\.0\.1 has torch 2[\w.+]+, not 1\.0: every machine", errors), errors
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.parametrize(
     ("address", "said"),

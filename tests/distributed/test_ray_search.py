@@ -36,6 +36,7 @@ def here_and_there(ray, work):
         return here, work()
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_to_the_bit(ray):
     space = {"learning_rate": Real(1e-4, 1e-1, log=True), "net__width": Choice((4, 8, 16))}
 
@@ -48,6 +49,7 @@ def test_a_search_is_the_same_to_the_bit(ray):
     assert len(here) == 12
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_same_to_the_bit(ray):
     candidates = {
         "linear": (RankSVM(), "context-free"),

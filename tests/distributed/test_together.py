@@ -122,6 +122,7 @@ def test_a_killed_process_changes_nothing(table, tmp_path):
     assert np.isfinite(load(tmp_path / "killed.entourage").predict_scores(frame)).all()
 
 
+@pytest.mark.slow
 def test_a_mistake_is_said_once_and_not_tried_again(table, tmp_path):
     _, err = run_python(*fit(table, tmp_path / "m.entourage", "--processes", 2, "--feature", "nothing"))
     assert err.count("Error:") == 1
@@ -135,6 +136,7 @@ def test_a_mistake_is_said_once_and_not_tried_again(table, tmp_path):
         assert said in err
 
 
+@pytest.mark.slow
 def test_other_commands_are_refused_in_several_processes(table):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "entourage"]
     done = subprocess.run([*launcher, "info", str(table)], capture_output=True, text=True, check=False)
