@@ -51,10 +51,13 @@ def browser():
 class Page:
     """A page of the explorer, what it asked the network for, and what went wrong in it."""
 
-    def __init__(self, browser, path, hash="", width=1280, scheme="light", motion="no-preference"):
+    def __init__(self, browser, path, hash="", width=1280, scheme="light", motion="no-preference", slower=1):
         self.page = browser.new_page(
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion=motion
         )
+        if slower > 1:  # as a machine with so much less to give would show it
+            session = self.page.context.new_cdp_session(self.page)
+            session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         self.requests, self.errors = [], []
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))

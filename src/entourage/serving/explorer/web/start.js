@@ -14,7 +14,11 @@ async function start() {
   byId("models").textContent = data.models.join(" and ");
   byId("h-own").textContent = data.models[0];
   const page = new Explorer(data);
-  page.draw();
+  try {
+    page.draw();
+  } finally {
+    document.body.classList.remove("unfilled");
+  }
   requestAnimationFrame(() => setTimeout(() => performance.mark("set painted")));
   try {
     if (document.readyState === "loading") await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
