@@ -3,7 +3,7 @@
 python docs/explorers/make.py --out FOLDER             # of simulated data, by the models beside this file
 python docs/explorers/make.py --out FOLDER --data D    # also of real data: their models are fitted on the way
 python docs/explorers/make.py --train                  # fit the models beside this file again
-python docs/explorers/make.py --out FOLDER --pictures  # pictures of the pages there, by Chromium, beside this file
+python docs/explorers/make.py --out FOLDER --pictures  # also pictures of the pages, by Chromium, beside this file
 """
 
 import argparse
@@ -264,12 +264,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder of real data")
     parser.add_argument("--only", nargs="+", choices=PAGES, default=list(PAGES), help="some of the pages")
     parser.add_argument("--train", action="store_true", help="fit the models beside this file again")
-    parser.add_argument("--pictures", action="store_true", help="take pictures of the pages in --out instead")
+    parser.add_argument(
+        "--pictures", action="store_true", help="also take a picture of each page that was made"
+    )
     asked = parser.parse_args()
-    if asked.pictures:
-        take_pictures(asked.out, [name for name in asked.only if (asked.out / f"{name}.html").exists()])
-        return
-    links = []
+    if asked.pictures and asked.out is None:
+        parser.error("--pictures are taken of the pages in --out FOLDER, and there is no --out")
+    links, made_here = [], []
     for name in asked.only:
         page, file = PAGES[name], HERE / f"{name}.entourage"
         if asked.train and page.fit is not None:
@@ -280,10 +281,13 @@ def main() -> None:
         asked.out.mkdir(parents=True, exist_ok=True)
         made.save(asked.out / f"{name}.html")
         links.append(f'<li><a href="{name}.html">{html.escape(page.title)}</a>')
+        made_here.append(name)
         print(f"{asked.out / name}.html, {len(made.page) / 1e6:.1f} MB")
     if links:
         head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorers</title><h1>Explorers</h1><ul>'
         (asked.out / "index.html").write_text(head + "\n".join(links) + "</ul>")
+    if asked.pictures:
+        take_pictures(asked.out, made_here)
 
 
 if __name__ == "__main__":
