@@ -17,7 +17,7 @@ test: $(STAMP)-dev  ## all tests but the heavy ones
 	$(BIN)/python -m pytest -m "not heavy and not browser and not ray"
 
 heavy-tests: $(STAMP)-dev  ## GPU kernels in an interpreter, and tests that start processes
-	$(BIN)/python -m pytest -m heavy tests
+	$(BIN)/python -m pytest -m "heavy and not slow" tests
 
 browser: setup-browser  ## pages in Debian's Chromium, and types of their JavaScript; what can't be installed is skipped, saying so; REQUIRE_BROWSER=1: fails
 	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile $(PAGES)
@@ -33,6 +33,8 @@ ray: $(STAMP)-ray  ## Ray and torch.distributed in a network namespace of their 
 
 long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two cores; rows in benchmarks/results
 	$(BIN)/python tests/apart.py -m pytest -n 0 -m "ray and slow" tests/distributed
+	$(BIN)/python -m pytest -m "slow and not ray" tests
+	CHECK_AXES=everywhere $(MAKE) test  # axes of every net and loss, in all tests
 	$(BIN)/python -m benchmarks.calibration.context_test
 	$(BIN)/python -m benchmarks.calibration.verdict
 	$(BIN)/python -m benchmarks.calibration.effects

@@ -29,7 +29,7 @@ jaxtyping.install_import_hook(
 )
 
 ALWAYS = [ROOT / "tests" / "nets", ROOT / "tests" / "tasks"]  # the laws, nets and losses
-EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as CI does; a third slower
+EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as make long-tests does; a third slower
 
 
 @pytest.fixture(autouse=True)

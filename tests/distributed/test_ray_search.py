@@ -94,6 +94,7 @@ def test_a_table_of_the_paper_is_the_same_to_the_bit(ray, tmp_path, monkeypatch)
     assert len(here[1]) == 6
 
 
+@pytest.mark.slow
 def test_a_search_whose_workers_are_killed_ends_as_if_they_were_not(ray):
     with use_engine(ray):
         undisturbed = search(Mortal(), 2)

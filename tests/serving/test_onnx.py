@@ -39,12 +39,14 @@ WRITTEN_BY_HEAVY_TESTS = [
     "feta",
     "set attention, points",
     "ensemble",
-    "context-ablated",
-    "monotone",
-    "outside option",
     "table, marks",
     "blend, subset",
     "lambdamart",
+]
+WRITTEN_BY_LONG_TESTS = [
+    "context-ablated",
+    "monotone",
+    "outside option",
     "nested logit",
     "latent class",
     "random regret",
@@ -319,7 +321,13 @@ def test_the_command_overwrites_no_model(exported, capsys):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("kind", WRITTEN_BY_HEAVY_TESTS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *WRITTEN_BY_HEAVY_TESTS,
+        *[pytest.param(kind, marks=pytest.mark.slow) for kind in WRITTEN_BY_LONG_TESTS],
+    ],
+)
 def test_a_written_graph_has_symbolic_axes_and_scores_as_its_model_does(kind, tmp_path):
     written = MODELS[kind]().to_onnx(tmp_path / "model.onnx")  # compares by itself, or raises
     for name, axes in axes_of(tmp_path / "model.onnx").items():

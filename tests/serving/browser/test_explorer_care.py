@@ -81,7 +81,9 @@ def test_texts_and_arrows_of_the_pictures_can_be_seen(opened, medoid, scheme):
 
 @pytest.mark.parametrize("width", [390, 820, 1280])
 def test_nothing_overflows_or_jumps_at_any_width_and_pictures_are_saved(opened, shop, width):
-    page = opened(shop[3], width=width, slower=6)  # a slow machine paints before all is in its place, if it may
+    page = opened(
+        shop[3], width=width, slower=6
+    )  # a slow machine paints before all is in its place, if it may
     shifts = """() => new Promise(resolve => {
         let sum = 0;
         new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) sum += e.value; })
