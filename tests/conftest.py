@@ -17,12 +17,10 @@ threadpool_limits(
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 if not torch.cuda.is_available():
-    os.environ.setdefault(
-        "TRITON_INTERPRET", "1"
-    )  # the kernels of entourage.nets.pairs_triton, without a GPU
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # the kernels of entourage.nets, without a GPU
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_AXES = ("__init__", "pairs_triton", "registry")
+WITHOUT_AXES = ("__init__", "attention_triton", "pairs_triton", "registry", "triton_parts")
 CHECKED = [f.stem for f in (ROOT / "src/entourage/nets").glob("*.py") if f.stem not in WITHOUT_AXES]
 jaxtyping.install_import_hook(
     ["entourage.tasks.losses", *(f"entourage.nets.{name}" for name in CHECKED)], "beartype.beartype"

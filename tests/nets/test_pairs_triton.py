@@ -10,7 +10,7 @@ from cases import build
 from torch.nn import functional as F
 
 from entourage import FETA
-from entourage.nets import Scorer, pairs, pairs_triton
+from entourage.nets import Scorer, pairs, pairs_triton, triton_parts
 from entourage.nets.layers import ACTIVATIONS, MLP
 
 pytestmark = pytest.mark.heavy
@@ -80,7 +80,7 @@ def test_means_and_gradients_agree_with_float64(m, width, activation, precision,
     if DEVICE == "cpu" and (precision == "high" or (m == 70 and activation == "gelu")):
         pytest.skip("the interpreter has one float32, and shows two blocks with relu alone")
     if m == 70 and DEVICE == "cpu":  # two blocks as well, and a tenth of the pairs for the interpreter
-        monkeypatch.setattr(pairs_triton, "BLOCK", 16)
+        monkeypatch.setattr(triton_parts, "BLOCK", 16)
         m = 20
     if precision == "high" and DEVICE == "cuda":
         torch.set_float32_matmul_precision("high")

@@ -24,6 +24,7 @@ from entourage.data.shapes import Hidden, Mask, Objects, Scores
 from entourage.errors import ParameterError, check_choice, check_number
 from entourage.nets.base import Scorer
 from entourage.nets.layers import MLP, Dropout, gelu, layer_norm, linear, linear_map, sum_of_objects
+from entourage.nets.pairs import has_triton
 
 __all__ = ["FEATURE_MAPS", "InducedMessage", "PairMessage", "RefinedScorer", "Round", "SetMessage", "refine"]
 
@@ -32,6 +33,10 @@ TILE_NUMBERS = {
     "cuda": 2**26,
 }  # hidden numbers of the pairs of a tile where no gradient is needed
 GRADIENT_NUMBERS = 2**28  # of all pairs together, above which training computes tiles twice to save memory
+FUSED_FROM = 64  # partners, from which a kernel's blocks are filled
+FUSED_ON: set[str] = (
+    set()
+)  # the kernel agrees with float64 in Triton's interpreter, and has not yet run on a GPU
 FREQUENCIES = 8  # of the periodic map, for each feature
 
 
@@ -82,7 +87,7 @@ class PairMessage(nn.Module):
     logits and its values. Each head learns how sharp it is, on a logarithmic scale that is exempt from weight decay
     (``sharpening`` times as fast as other weights; with 0 it isn't learnt): to find the one object that matters (a
     medoid, say), attention must come close to a maximum. Pairs are worked off in tiles of rows; with gradients, large
-    tiles are computed again on the way back.
+    tiles are computed again on the way back. There is one kernel for a GPU (:mod:`entourage.nets.attention_triton`).
     """
 
     def __init__(
@@ -109,6 +114,9 @@ class PairMessage(nn.Module):
         left, right = linear(self.left, states), linear(self.right, states if others is None else others)
         among_themselves = others is None
         n, m, h = left.shape
+        kernel = self._kernel(left, right)
+        if kernel is not None:
+            return linear(self.out, kernel(left, right, mask))
         pairs = n * right.shape[1] * h  # hidden numbers of a row
         gradients = torch.is_grad_enabled()
         exporting = torch.compiler.is_exporting()  # a number of tiles would fix the size of sets in the graph
@@ -128,6 +136,22 @@ class PairMessage(nn.Module):
             else:
                 tiles.append(self._tile(*arguments))
         return linear(self.out, torch.cat(tiles, dim=1))
+
+    def _kernel(
+        self, left: Tensor, right: Tensor
+    ) -> Callable[[Tensor, Tensor, Tensor | None], Tensor] | None:
+        """Return what pools all pairs in one kernel, if there is one for them."""
+        if left.device.type not in FUSED_ON or right.shape[1] < FUSED_FROM or not has_triton():
+            return None
+        from entourage.nets import attention_triton
+
+        if self.logits is None or self.sharpness is None:
+            return None
+        if not attention_triton.serves(left, self.heads, 1 + len(self.more)):
+            return None
+        logits = self.logits.weight * (self.sharpening * self.sharpness).exp().unsqueeze(1)
+        more = (self.more[0].weight, self.more[0].bias) if len(self.more) else None
+        return lambda left, right, mask: attention_triton.attend(left, right, logits, mask, more)  # type: ignore[arg-type]
 
     def fits_at_once(self, n: int, m: int, o: int) -> bool:
         """Whether the pairs of m and o objects in n sets are kept for the way back, rather than computed again."""

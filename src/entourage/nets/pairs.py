@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from entourage.data.shapes import Mask, Objects, Scores
 from entourage.nets.layers import MLP
 
-__all__ = ["fits_at_once", "mean_over_others"]
+__all__ = ["fits_at_once", "has_triton", "mean_over_others"]
 
 TILE_NUMBERS = {"cpu": 2**19, "cuda": 2**26}  # hidden numbers of a tile where no gradient is needed
 GRADIENT_NUMBERS = 2**26  # of all pairs together, above which training computes tiles twice to save memory
@@ -71,7 +71,7 @@ def mean_over_others(utility: MLP, objects: Objects, mask: Mask | None = None, *
 
 def _kernel(utility: MLP, left: Tensor, squash: bool) -> ModuleType | None:
     """Return the module of the kernel that does this work, if there is one."""
-    if left.shape[1] < FUSED_FROM or left.device.type not in FUSED_ON or not _has_triton():
+    if left.shape[1] < FUSED_FROM or left.device.type not in FUSED_ON or not has_triton():
         return None
     from entourage.nets import pairs_triton
 
@@ -79,7 +79,8 @@ def _kernel(utility: MLP, left: Tensor, squash: bool) -> ModuleType | None:
 
 
 @functools.cache
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Whether kernels can be compiled here."""
     return importlib.util.find_spec("triton") is not None
 
 

@@ -11,7 +11,6 @@ cores want it, and no pair state has to pass through shared memory.
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
-import os
 from typing import Any
 
 import torch
@@ -22,18 +21,20 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from entourage.nets.layers import MLP
+from entourage.nets.triton_parts import (
+    activate,
+    first_layer,
+    grid_of,
+    into_registers,
+    options_for,
+    product,
+    slope_of_gelu,
+)
 
 __all__ = ["mean_over_others", "serves"]
 
-BLOCK = 64  # objects a program holds
-PROGRAMS = 1024  # enough to keep a GPU busy
-MOST_SPLITS = 16
 WIDEST = 128  # hidden units: more don't fit into registers
 WIDEST_BACK = {torch.bfloat16: 128, torch.float32: 64}
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # on a CPU, for the tests
-WIDENED = tl.constexpr(
-    INTERPRETED
-)  # the interpreter can't multiply in bfloat16; in float32 they are the same
 
 
 def serves(utility: MLP, left: Tensor, *, squash: bool) -> bool:
@@ -101,7 +102,7 @@ class _Pairs(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         left, right, w, c, v, weights, sums = ctx.saved_tensors
         n, m, h = left.shape
-        blocks, splits = _grid(n, m)
+        blocks, splits = grid_of(n, m)
         gradient = gradient.float().contiguous()
         to_left, to_right = (sums.new_empty(n, splits, m, h) for _ in "ab")
         to_c, to_w = sums.new_empty(n * splits * blocks, h), sums.new_empty(n * splits * blocks, h, h)
@@ -122,7 +123,7 @@ class _Pairs(torch.autograd.Function):
                 H=h,
                 SPLITS=splits,
                 num_warps=8 if rows and h > 64 else 4,
-                **_options(left, ctx.gelu),
+                **options_for(left, gelu=ctx.gelu),
             )
         return (
             to_left.sum(1).to(left.dtype),
@@ -160,7 +161,7 @@ def _evaluate(
     Where all partners count ``alike``, the bias of the output comes in place of the weights, and is added.
     """
     n, m, h = left.shape
-    blocks, splits = _grid(n, m)
+    blocks, splits = grid_of(n, m)
     sums = left.new_empty((n, splits, m, h) if keep else (n, splits, m), dtype=torch.float32)
     _forward[(blocks, splits, n)](
         left,
@@ -176,69 +177,9 @@ def _evaluate(
         H=h,
         SPLITS=splits,
         num_warps=4,
-        **_options(left, gelu),
+        **options_for(left, gelu=gelu),
     )
     return sums.sum(1) if splits > 1 else sums.squeeze(1)
-
-
-def _grid(n: int, m: int) -> tuple[int, int]:
-    """How many blocks a set has, and in how many parts partners are shared out."""
-    blocks: int = triton.cdiv(m, BLOCK)
-    wanted = max(1, PROGRAMS // (n * blocks))
-    return blocks, min(MOST_SPLITS, triton.next_power_of_2(wanted))
-
-
-def _options(left: Tensor, gelu: bool) -> dict[str, Any]:
-    exact = torch.get_float32_matmul_precision() == "highest"
-    narrow = left.dtype == torch.bfloat16
-    return {
-        "BLOCK": BLOCK,
-        "GELU": gelu,
-        "PRECISION": "tf32x3" if exact and not narrow else "tf32",
-        "REGISTERS": narrow,
-        "PACKED": narrow and not gelu and not INTERPRETED,
-        "num_stages": 1,
-    }
-
-
-@triton.jit
-def _activate(x, GELU: tl.constexpr):
-    if GELU:
-        return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
-    return tl.maximum(x, 0.0)
-
-
-@triton.jit
-def _slope_of_gelu(x):
-    return 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
-
-
-@triton.jit
-def _first_layer(a, b, GELU: tl.constexpr, PACKED: tl.constexpr):
-    if PACKED:  # relu(a * 1 + b), two at a time
-        return tl.inline_asm_elementwise(
-            "{ .reg .b32 one; mov.b32 one, 0x3f803f80; fma.rn.relu.bf16x2 $0, $1, one, $2; }",
-            "=r,r,r",
-            [a, b[None, :]],
-            dtype=tl.bfloat16,
-            is_pure=True,
-            pack=2,
-        )
-    return _activate(a.to(tl.float32) + b.to(tl.float32)[None, :], GELU).to(a.dtype)
-
-
-@triton.jit
-def _product(a, b, PRECISION: tl.constexpr):
-    if WIDENED:
-        a, b = a.to(tl.float32), b.to(tl.float32)
-    return tl.dot(a, b, input_precision=PRECISION)
-
-
-@triton.jit
-def _into_registers(a, H: tl.constexpr):
-    h = tl.arange(0, H)
-    identity = tl.where(h[:, None] == h[None, :], 1.0, 0.0).to(a.dtype)
-    return _product(a, identity, "tf32").to(a.dtype)
 
 
 @triton.jit
@@ -269,15 +210,15 @@ def _forward(
     each = 1.0 / (m - 1)
     a = tl.load(left + places, mask=(i < m)[:, None], other=0.0)
     if REGISTERS:
-        a = _into_registers(a, H)
+        a = into_registers(a, H)
     w_turned = tl.load(w + h[None, :] * H + h[:, None])  # (in, out)
     bias = tl.load(c + h)
     total = tl.zeros((BLOCK, H), dtype=tl.float32)
     for j in range(part, m, SPLITS):
-        x = _first_layer(a, tl.load(right + j * H + h), GELU, PACKED)
-        z = _product(x, w_turned, PRECISION) + bias[None, :]
+        x = first_layer(a, tl.load(right + j * H + h), GELU, PACKED)
+        z = product(x, w_turned, PRECISION) + bias[None, :]
         counts = tl.where(i == j, 0.0, each if ALIKE else tl.load(weights + s * m + j))
-        total += counts[:, None] * _activate(z, GELU)
+        total += counts[:, None] * activate(z, GELU)
     if KEEP:
         tl.store(sums + (s * SPLITS + part) * m * H + places, total, mask=(i < m)[:, None])
     else:
@@ -320,7 +261,7 @@ def _backward(
     factor_other = (weights if ROWS else gradient) + s * m
     a = tl.load(mine + places, mask=(p < m)[:, None], other=0.0)
     if REGISTERS:
-        a = _into_registers(a, H)
+        a = into_registers(a, H)
     w_plain = tl.load(w + square)  # (out, in)
     w_turned = tl.load(w + h[None, :] * H + h[:, None])  # (in, out)
     bias, last = tl.load(c + h), tl.load(v + h)
@@ -330,23 +271,23 @@ def _backward(
     products = tl.zeros((H, H), dtype=tl.float32)
     for q in range(part, m, SPLITS):
         b = tl.load(other + q * H + h)
-        x = _first_layer(a, b, GELU, PACKED)
-        z = _product(x, w_turned, PRECISION) + bias[None, :]
+        x = first_layer(a, b, GELU, PACKED)
+        z = product(x, w_turned, PRECISION) + bias[None, :]
         g = tl.where(p == q, 0.0, own * tl.load(factor_other + q))
         if GELU:  # noqa: SIM108 - chosen when it is compiled
-            to_z = g[:, None] * _slope_of_gelu(z)
+            to_z = g[:, None] * slope_of_gelu(z)
         else:
             to_z = tl.where(z > 0, g[:, None], 0.0)
         if ROWS:
             slopes += to_z
         to_z = (to_z * last[None, :]).to(w_turned.dtype)
-        to_x = _product(to_z, w_plain, PRECISION)
+        to_x = product(to_z, w_plain, PRECISION)
         if GELU:
-            to_a += to_x * _slope_of_gelu(a.to(tl.float32) + b.to(tl.float32)[None, :])
+            to_a += to_x * slope_of_gelu(a.to(tl.float32) + b.to(tl.float32)[None, :])
         else:
             to_a += tl.where(x.to(tl.float32) > 0, to_x, 0.0)
         if ROWS:
-            products += _product(tl.trans(to_z), x, PRECISION)
+            products += product(tl.trans(to_z), x, PRECISION)
     tl.store(to_mine + (s * SPLITS + part) * m * H + places, to_a, mask=(p < m)[:, None])
     if ROWS:
         block = (s * SPLITS + part) * tl.num_programs(0) + tl.program_id(0)
