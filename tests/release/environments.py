@@ -57,20 +57,16 @@ class Cell:
         return f"{self.status} {self.seconds:.0f} s" if self.seconds else self.status
 
 
-def interpreters() -> dict[str, Path]:
-    """Return the Pythons of this machine, by their minor version."""
+def interpreter(version: str) -> Path | None:
+    """Return a Python of this machine, such as 3.12: of pyenv, on PATH, or of uv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = {}
-    for version in PYTHONS:
-        places = [shutil.which(f"python{version}"), sys.executable]
-        places += sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)
-        places += run([UV, "python", "find", "--no-python-downloads", "--no-project", version]).stdout.split("\n")
-        for place in filter(None, places):
-            asked = run([place, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
-            if asked.returncode == 0 and asked.stdout.strip() == version:
-                found[version] = Path(place)
-                break
-    return found
+    places: list[Path | str | None] = sorted(pyenv.glob(f"{version}.*/bin/python"), reverse=True)
+    for place in filter(None, [*places, shutil.which(f"python{version}")]):
+        asked = run([place, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        if asked.returncode == 0 and asked.stdout.strip() == version:  # pyenv's shims may lead nowhere
+            return Path(place)
+    asked = run([UV, "python", "find", "--no-python-downloads", "--no-project", version])
+    return Path(asked.stdout.strip()) if asked.returncode == 0 else None
 
 
 def run(command: list[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
@@ -80,9 +76,9 @@ def run(command: list[str | Path], **options: object) -> subprocess.CompletedPro
 def surroundings(folder: Path) -> dict[str, str]:
     """Return the variables of all that is started: nothing of this checkout, and bytecode that is made only once."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    wheels = run([sys.executable, "-m", "pip", "config", "get", "global.find-links"]).stdout.strip()
-    if wheels and "UV_FIND_LINKS" not in kept:  # uv doesn't read pip's settings
-        kept["UV_FIND_LINKS"] = wheels.replace("\n", ",").replace(" ", ",")
+    if "UV_FIND_LINKS" not in kept:  # uv doesn't read pip's settings
+        asked = [sys.executable, "-m", "pip", "config", "get", "global.find-links"]
+        kept["UV_FIND_LINKS"] = ",".join((kept.get("PIP_FIND_LINKS") or run(asked).stdout).split())
     return kept | {
         "OMP_NUM_THREADS": "1",  # small tables: more threads only wait for each other
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
@@ -210,16 +206,16 @@ def main() -> int:
     extras = ["lowest"] if options.lowest else options.extra or ["core", *EXTRAS]
     tests = [] if options.no_tests else options.test or TESTS
     cells = {(version, extra): Cell() for version in versions for extra in extras}
-    here = interpreters()
     failures = []
     for version in versions:
         with tempfile.TemporaryDirectory(prefix="entourage-") as name:
             folder = Path(name)
             variables = surroundings(folder)
             why = ""
-            if version not in here:
+            python = interpreter(version)
+            if python is None:
                 why = "no such Python on PATH, in pyenv or in uv"
-            elif not options.cuda and needs_cuda(here[version], variables):
+            elif not options.cuda and needs_cuda(python, variables):
                 why = "torch for this Python is a CUDA build here, 2.7 GB to download: --cuda takes it"
             for extra in extras:
                 cell = cells[version, extra]
@@ -228,7 +224,7 @@ def main() -> int:
                     continue
                 start = time.monotonic()
                 try:
-                    environment = Environment(here[version], folder / "environment", variables)
+                    environment = Environment(python, folder / "environment", variables)
                     attempt = try_lowest if options.lowest else try_one
                     arguments = [tests] if options.lowest else [extra, tests]
                     cell.notes += attempt(environment, wheels[0], *arguments)
