@@ -23,7 +23,16 @@ NEEDED = [
     "paper/table1.toml",
 ]
 LICENCES = ["LICENSE", "src/entourage/serving/explorer/vendor/README.md"]
-BESIDE = ["CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml"]
+BESIDE = [
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "PKG-INFO",
+    "README.md",
+    "SECURITY.md",
+    "pyproject.toml",
+]
 MOST_MEGABYTES = 30
 
 
@@ -43,22 +52,33 @@ def wheel_errors(wheel: Path) -> list[str]:
     return [
         *(f"the wheel lacks {name}" for name in sorted(expected() - inside)),
         *(f"the wheel has {name}, which is not of the package" for name in sorted(inside - expected())),
-        *(f"the wheel lacks {name}" for name in sorted({f"entourage/{one}" for one in NEEDED} - inside)),
+        *(f"the wheel should have entourage/{name}" for name in NEEDED if f"entourage/{name}" not in inside),
         *(f"the wheel lacks {name}" for name in sorted(licences - names)),
-        *([f"the wheel has more than {MOST_MEGABYTES} MB"] if wheel.stat().st_size > MOST_MEGABYTES * 1e6 else []),
+        *(
+            [f"the wheel has more than {MOST_MEGABYTES} MB"]
+            if wheel.stat().st_size > MOST_MEGABYTES * 1e6
+            else []
+        ),
     ]
 
 
 def sdist_errors(sdist: Path) -> list[str]:
     with tarfile.open(sdist) as file:
-        names = {PurePosixPath(*PurePosixPath(one.name).parts[1:]) for one in file.getmembers() if one.isfile()}
+        names = {
+            PurePosixPath(*PurePosixPath(one.name).parts[1:]) for one in file.getmembers() if one.isfile()
+        }
     texts = {str(name) for name in names}
     code = {f"src/{name}" for name in expected() if not name.startswith("entourage/paper/")}
-    paper = {name.removeprefix("entourage/") for name in expected() - {one.removeprefix("src/") for one in code}}
+    paper = {
+        name.removeprefix("entourage/") for name in expected() - {one.removeprefix("src/") for one in code}
+    }
     belongs = code | paper | set(BESIDE) | {".gitignore"}
     return [
         *(f"the source distribution lacks {name}" for name in sorted(belongs - texts - {".gitignore"})),
-        *(f"the source distribution has {name}, which nobody needs to build" for name in sorted(texts - belongs)),
+        *(
+            f"the source distribution has {name}, which nobody needs to build"
+            for name in sorted(texts - belongs)
+        ),
     ]
 
 
@@ -70,8 +90,11 @@ def main() -> int:
     errors = wheel_errors(wheel) + sdist_errors(sdist)
     if wheel.read_bytes() != direct.read_bytes():
         errors.append("the wheel of the source distribution is not the wheel of the checkout")
-    print("\n".join(errors) or f"{wheel.name} and {sdist.name}: {wheel.stat().st_size / 1e6:.1f} and "
-          f"{sdist.stat().st_size / 1e6:.1f} MB, what belongs there and nothing else; both give the same wheel.")
+    print(
+        "\n".join(errors)
+        or f"{wheel.name} and {sdist.name}: {wheel.stat().st_size / 1e6:.1f} and "
+        f"{sdist.stat().st_size / 1e6:.1f} MB, what belongs there and nothing else; both give the same wheel."
+    )
     return bool(errors)
 
 

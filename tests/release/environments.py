@@ -75,7 +75,9 @@ def run(command: list[str | Path], **options: object) -> subprocess.CompletedPro
 
 def surroundings(folder: Path) -> dict[str, str]:
     """Return the variables of all that is started: nothing of this checkout, and bytecode that is made only once."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
     if "UV_FIND_LINKS" not in kept:  # uv doesn't read pip's settings
         asked = [sys.executable, "-m", "pip", "config", "get", "global.find-links"]
         kept["UV_FIND_LINKS"] = ",".join((kept.get("PIP_FIND_LINKS") or run(asked).stdout).split())
@@ -158,7 +160,9 @@ def try_lowest(environment: Environment, wheel: Path, tests: list[str]) -> list[
         override.write_text(torch)
         lowest = ["--resolution", "lowest-direct", "--override", str(override)]
         environment.install(*lowest, f"{wheel}[{','.join(USED)}]")
-        frozen = run([UV, "pip", "freeze"], env=environment.variables | {"VIRTUAL_ENV": str(environment.folder)})
+        frozen = run(
+            [UV, "pip", "freeze"], env=environment.variables | {"VIRTUAL_ENV": str(environment.folder)}
+        )
         oldest.write_text("\n".join(line for line in frozen.stdout.split("\n") if "==" in line))
         environment.try_extras("core", *USED)
         environment.install("-c", str(oldest), *TOOLS)
@@ -182,7 +186,10 @@ def print_table(cells: dict[tuple[str, str], Cell], versions: list[str], extras:
     heads = [f"Python {version}".ljust(column) for version, column in zip(versions, columns, strict=True)]
     print("".ljust(width) + "".join(heads))
     for extra in extras:
-        row = [str(cells[version, extra]).ljust(column) for version, column in zip(versions, columns, strict=True)]
+        row = [
+            str(cells[version, extra]).ljust(column)
+            for version, column in zip(versions, columns, strict=True)
+        ]
         print(extra.ljust(width) + "".join(row))
     print()
     for version in versions:
@@ -191,7 +198,9 @@ def print_table(cells: dict[tuple[str, str], Cell], versions: list[str], extras:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--python", action="append", choices=PYTHONS, help="by default all")
     parser.add_argument("--extra", action="append", choices=["core", *EXTRAS], help="by default all")
     parser.add_argument("--lowest", action="store_true", help="the oldest dependencies instead of the newest")

@@ -39,7 +39,9 @@ def command(*arguments: str | Path, folder: Path) -> str:
     """Run a command of the environment and return what it printed; fail with what it said."""
     name, *others = map(str, arguments)
     done = subprocess.run([BIN / name, *others], capture_output=True, text=True, cwd=folder, check=False)
-    need(done.returncode == 0, f"{name} {' '.join(others)}: code {done.returncode}\n{done.stdout}{done.stderr}")
+    need(
+        done.returncode == 0, f"{name} {' '.join(others)}: code {done.returncode}\n{done.stdout}{done.stderr}"
+    )
     return done.stdout
 
 
@@ -68,7 +70,10 @@ def core(folder: Path) -> None:
     import entourage
 
     place = Path(entourage.__file__).resolve()
-    need(Path(sys.prefix).resolve() in place.parents, f"Entourage comes from {place}, not from the environment.")
+    need(
+        Path(sys.prefix).resolve() in place.parents,
+        f"Entourage comes from {place}, not from the environment.",
+    )
     installed = importlib.metadata.version("entourage")
     need(entourage.__version__ == installed, f"{entourage.__version__} is installed as {installed}.")
     need((place.parent / "py.typed").exists(), "py.typed is missing.")
@@ -76,7 +81,10 @@ def core(folder: Path) -> None:
         getattr(entourage, name)
     import_all(entourage.__path__)
 
-    need("in the company they keep" in " ".join(command("entourage", "--help", folder=folder).split()), "--help")
+    need(
+        "in the company they keep" in " ".join(command("entourage", "--help", folder=folder).split()),
+        "--help",
+    )
     need(command("entourage", "--version", folder=folder).strip() == installed, "--version")
     table, model, ranked = folder / "races.csv", folder / "races.entourage", folder / "ranked.csv"
     fit = ["--model", "fate", "--steps", "100", "--device", "cpu"]
@@ -84,7 +92,10 @@ def core(folder: Path) -> None:
     command("entourage", "predict", model, table, "-o", ranked, "--device", "cpu", folder=folder)
     said = command("entourage", "evaluate", model, table, "--json", folder=folder)
     accuracy = json.loads(said)["metrics"]["ranking_accuracy"]
-    need(accuracy > 0.7, f"A net of 100 steps should have learnt the table; its ranking accuracy is {accuracy}.")
+    need(
+        accuracy > 0.7,
+        f"A net of 100 steps should have learnt the table; its ranking accuracy is {accuracy}.",
+    )
     need("races" in command("entourage", "info", model, folder=folder), "info")
     again = folder / "again.entourage"
     loaded = entourage.load(model)
@@ -179,7 +190,15 @@ def small_model(folder: Path) -> None:
     command("entourage", "fit", "races.csv", *ROLES, *fit, folder=folder)
 
 
-RUNS = {"core": core, "boost": boost, "tune": tune, "image": image, "report": report, "onnx": onnx, "serve": serve}
+RUNS = {
+    "core": core,
+    "boost": boost,
+    "tune": tune,
+    "image": image,
+    "report": report,
+    "onnx": onnx,
+    "serve": serve,
+}
 
 
 def main() -> None:
