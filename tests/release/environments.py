@@ -90,13 +90,16 @@ def surroundings(folder: Path) -> dict[str, str]:
     }
 
 
-def needs_cuda(python: Path, variables: dict[str, str]) -> bool:
-    """Whether the torch that this Python would get brings CUDA's packages."""
-    command = [UV, "pip", "compile", "--quiet", "--python", python, "-c", ROOT / "constraints.txt", "-"]
-    plan = run(command, env=variables, input="torch\n")
-    if plan.returncode:
+def torch_for(python: Path, version: str | None, variables: dict[str, str]) -> tuple[str, bool]:
+    """Return the torch that this Python would get, and whether it brings CUDA's packages."""
+    wanted, limits = (f"torch=={version}", []) if version else ("torch", ["-c", ROOT / "constraints.txt"])
+    plan = run(
+        [UV, "pip", "compile", "--quiet", "--python", python, *limits, "-"], env=variables, input=wanted
+    )
+    found = re.search(r"^torch==\S+", plan.stdout, re.M)
+    if found is None:
         raise SystemExit(f"torch can't be had for {python}:\n{plan.stderr}")
-    return bool(re.search(r"^(nvidia|cuda)-", plan.stdout, re.M))
+    return found[0], bool(re.search(r"^(nvidia|cuda)-", plan.stdout, re.M))
 
 
 class Environment:
@@ -151,24 +154,22 @@ def try_one(environment: Environment, wheel: Path, extra: str, tests: list[str])
     return [environment.test(tests)]
 
 
-def try_lowest(environment: Environment, wheel: Path, tests: list[str]) -> list[str]:
-    """Install the oldest versions that are allowed, of the core and of what users add; torch is the constraint's."""
-    oldest = environment.folder.with_suffix(".oldest")
-    try:
-        torch = next(line for line in (ROOT / "constraints.txt").read_text().split() if "torch==" in line)
-        override = environment.folder.with_suffix(".override")
-        override.write_text(torch)
-        lowest = ["--resolution", "lowest-direct", "--override", str(override)]
-        environment.install(*lowest, f"{wheel}[{','.join(USED)}]")
-        frozen = run(
-            [UV, "pip", "freeze"], env=environment.variables | {"VIRTUAL_ENV": str(environment.folder)}
-        )
-        oldest.write_text("\n".join(line for line in frozen.stdout.split("\n") if "==" in line))
-        environment.try_extras("core", *USED)
-        environment.install("-c", str(oldest), *TOOLS)
-        return [environment.test(tests), *direct_ones(oldest)]
-    finally:
-        oldest.unlink(missing_ok=True)
+def try_lowest(environment: Environment, wheel: Path, torch: str, tests: list[str]) -> list[str]:
+    """Install the oldest versions that are allowed, of the core and of what users add, with the torch that is given."""
+    frozen = environment.folder.with_suffix(".frozen")
+    override = environment.folder.with_suffix(".override")
+    override.write_text(torch)
+    lowest = ["--resolution", "lowest-direct", "--override", str(override)]
+    environment.uv("pip", "install", "--quiet", *lowest, f"{wheel}[{','.join(USED)}]")
+    variables = environment.variables | {"VIRTUAL_ENV": str(environment.folder)}
+    lines = run([UV, "pip", "freeze"], env=variables).stdout.split("\n")
+    frozen.write_text("\n".join(line for line in lines if "==" in line))
+    notes = direct_ones(frozen)
+    environment.try_extras("core", *USED)
+    if tests:
+        environment.uv("pip", "install", "--quiet", "-c", str(frozen), *TOOLS)
+        notes.append(environment.test(tests))
+    return notes
 
 
 def direct_ones(frozen: Path) -> list[str]:
@@ -204,39 +205,39 @@ def main() -> int:
     parser.add_argument("--python", action="append", choices=PYTHONS, help="by default all")
     parser.add_argument("--extra", action="append", choices=["core", *EXTRAS], help="by default all")
     parser.add_argument("--lowest", action="store_true", help="the oldest dependencies instead of the newest")
+    parser.add_argument("--torch", help="with --lowest: such as 2.7.0, by default that of constraints.txt")
     parser.add_argument("--cuda", action="store_true", help="also where torch comes with CUDA")
     parser.add_argument("--no-tests", action="store_true", help="installed.py alone")
-    parser.add_argument("--test", action="append", help="other tests than the few of the core")
     options = parser.parse_args()
     wheels = sorted((ROOT / "dist").glob("*.whl"))
     if len(wheels) != 1 or UV is None:
         raise SystemExit("This needs uv, and one wheel in dist/: run make dist.")
     versions = options.python or (PYTHONS[:1] if options.lowest else PYTHONS)
     extras = ["lowest"] if options.lowest else options.extra or ["core", *EXTRAS]
-    tests = [] if options.no_tests else options.test or TESTS
+    tests = [] if options.no_tests else TESTS
     cells = {(version, extra): Cell() for version in versions for extra in extras}
     failures = []
     for version in versions:
         with tempfile.TemporaryDirectory(prefix="entourage-") as name:
             folder = Path(name)
             variables = surroundings(folder)
-            why = ""
             python = interpreter(version)
-            if python is None:
-                why = "no such Python on PATH, in pyenv or in uv"
-            elif not options.cuda and needs_cuda(python, variables):
-                why = "torch for this Python is a CUDA build here, 2.7 GB to download: --cuda takes it"
+            torch, cuda = torch_for(python, options.torch, variables) if python else ("", False)
+            why = "" if python else "no such Python in pyenv, on PATH or in uv"
+            if cuda and not options.cuda:
+                why = f"{torch} for this Python is a CUDA build here, gigabytes to download: --cuda takes it"
             for extra in extras:
                 cell = cells[version, extra]
-                if why:
+                if why or python is None:
                     cell.notes.append(f"not run: {why}")
                     continue
                 start = time.monotonic()
                 try:
                     environment = Environment(python, folder / "environment", variables)
-                    attempt = try_lowest if options.lowest else try_one
-                    arguments = [tests] if options.lowest else [extra, tests]
-                    cell.notes += attempt(environment, wheels[0], *arguments)
+                    if options.lowest:
+                        cell.notes += try_lowest(environment, wheels[0], torch, tests)
+                    else:
+                        cell.notes += try_one(environment, wheels[0], extra, tests)
                     cell.status = "works"
                 except Failure as failure:
                     cell.status = "FAILED"
