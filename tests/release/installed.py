@@ -96,7 +96,7 @@ def core(folder: Path) -> None:
         accuracy > 0.7,
         f"A net of 100 steps should have learnt the table; its ranking accuracy is {accuracy}.",
     )
-    need("races" in command("entourage", "info", model, folder=folder), "info")
+    need("place (rank)" in command("entourage", "info", model, folder=folder), "info")
     again = folder / "again.entourage"
     loaded = entourage.load(model)
     loaded.save(again)
