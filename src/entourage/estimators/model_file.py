@@ -12,6 +12,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from entourage import __version__
 from entourage.errors import ModelFileError, check_choice
 from entourage.estimators.blend_file import blend_from, describe_blend
 from entourage.estimators.calibration import Calibration
@@ -210,8 +210,15 @@ def members_of(scorer: Scorer) -> int:
 
 
 def _versions() -> dict[str, str]:
-    found = {"entourage": __version__, "torch": torch.__version__, "numpy": np.__version__}
+    found = {name: _version(name) for name in ("entourage", "torch", "numpy")}
     return found | {"python": platform.python_version()}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -40,7 +40,6 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entourage import __version__
 from entourage.data.encoder import TableColumns
 from entourage.data.grouping import times_of
 from entourage.data.resampling import (
@@ -399,11 +398,11 @@ def _stopped(name: str, jobs: Sequence[FoldFit], results: Mapping[Key, FoldResul
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "entourage": __version__}
-    for name in ("numpy", "scikit-learn", "torch", "lightgbm"):
+    found = {"python": platform.python_version()}
+    for name in ("entourage", "numpy", "scikit-learn", "torch", "lightgbm"):
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # an extra that is not there
+        except PackageNotFoundError:  # an extra that is not there, or a checkout that is not installed
             continue
     return found
 
