@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests check bench pages docs clean
+.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests check bench pages docs dist wheel wheels lowest clean
 
 setup: $(STAMP)-dev
 
@@ -59,22 +59,43 @@ pages: $(STAMP)-dev  ## docs/_build/html/index.html, without the explorers
 docs: pages  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
+dist: $(STAMP)-package  ## dist/: the source distribution, and the wheel that it builds; their contents are checked
+	rm -rf dist
+	$(BIN)/uv build --quiet --python $(VENV)/bin/python --out-dir dist
+	$(BIN)/uv build --quiet --python $(VENV)/bin/python --wheel --out-dir dist/from-tree .
+	$(BIN)/python tests/release/contents.py dist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+
+wheel: dist  ## the wheel in an empty environment of this Python: import, --help, a small table; what CI runs
+	$(BIN)/python tests/release/environments.py --python $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])') --extra core --no-tests
+
+wheels: dist  ## the same in every Python that is here, the core with some of its tests, and each extra; WHEELS=--cuda: also where torch brings CUDA, gigabytes
+	$(BIN)/python tests/release/environments.py $(WHEELS)
+
+lowest: dist  ## with the oldest dependencies that pyproject.toml allows
+	$(BIN)/python tests/release/environments.py --lowest
+
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery demo $(PAGES)/node_modules
+	rm -rf $(VENV) docs/_build docs/gallery demo dist $(PAGES)/node_modules
 
 # torch comes first and by itself: with the pinned build in place nothing pulls another one.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt
+$(STAMP)-demo: $(VENV)/bin/python pyproject.toml constraints.txt src/entourage/__init__.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[onnx,report]'
 	touch $@
 
-$(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt src/entourage/__init__.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
+
+# Not the project, nor torch: a release is built with as little as possible.
+$(STAMP)-package: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['package'], sep='\n')" > $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $@ || { rm $@; false; }
 
 $(STAMP)-browser: $(STAMP)-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'

@@ -25,7 +25,7 @@ __all__ = [
     "load",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "cross_validate": "entourage.selection",
