@@ -1,11 +1,15 @@
 """Sphinx configuration: ``make docs`` builds the pages and runs every example."""
 
+import sys
 import warnings
+from pathlib import Path
 
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
 import entourage
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
@@ -21,6 +25,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
+    "benchmark_rows",  # figures of benchmarks, read from their rows
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "**/GALLERY_HEADER.rst"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
