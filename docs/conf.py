@@ -28,7 +28,16 @@ extensions = [
     "benchmark_rows",  # figures of benchmarks, read from their rows
     "commands_page",  # docs/commands.md, from what --help says
 ]
-exclude_patterns = ["_build", "_ext", "_static", "gallery/*.ipynb", "gallery/*.py", "**/GALLERY_HEADER.rst"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_static",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "**/GALLERY_HEADER.rst",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 2
 autodoc_typehints = "none"
@@ -78,6 +87,7 @@ FRAME = f"""\
 ```
 Drag a point, or take one off: a model that was trained on such sets ranks them in this page. [Larger](explorers.md).
 """
+LINK = '**<a href="explorers/index.html">Those that were made with these pages</a>**'
 PICTURE = """\
 ![Adding one point turns A before B into B before A](reversal.png)
 
@@ -87,11 +97,12 @@ Points ranked by FATE by their distance to the medoid of their set (1 = first). 
 
 
 def put_explorer(app, name, source):
-    """Show the explorer on the first page where it has been made, else a picture."""
-    if name == app.config.root_doc:
+    """Show explorers where they have been made, else a picture."""
+    if name in (app.config.root_doc, "explorers"):
         app.env.note_reread()
         made = (Path(app.outdir) / EXPLORER).exists()
         source[0] = source[0].replace("%%reversal%%", FRAME if made else PICTURE)
+        source[0] = source[0].replace("%%explorers%%", LINK if made else "")
 
 
 def skip_metadata_routing(app, what, name, obj, skip, options):

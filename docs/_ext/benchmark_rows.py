@@ -166,6 +166,10 @@ REDUCE: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
+def _reduces(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in REDUCE
+
+
 class _Empty(RowError):
     """No row is left."""
 
@@ -184,7 +188,10 @@ def evaluate(code: str, rows: list[Row]) -> Any:
         def visit_Call(self, node: ast.Call) -> ast.AST:
             name = node.func.id if isinstance(node.func, ast.Name) else ""
             if name not in REDUCE:
-                return self.generic_visit(node)
+                whole = name not in BUILT_IN and not any(
+                    map(_reduces, ast.walk(node))
+                )  # such as what.upper()
+                return ast.Constant(reduced("one", node, rows)) if whole else self.generic_visit(node)
             mine = _selected(rows, node.args[1] if len(node.args) > 1 else None)
             return ast.Constant(reduced(name, node.args[0], mine))
 
@@ -210,7 +217,7 @@ def evaluate(code: str, rows: list[Row]) -> Any:
     return eval(compile(result, "<figure>", "eval"), {"__builtins__": {}}, dict(BUILT_IN))
 
 
-BUILT_IN: dict[str, Any] = {"round": round, "abs": abs, "max": max, "min": min, "len": len}
+BUILT_IN: dict[str, Any] = {"round": round, "abs": abs, "max": max, "min": min, "len": len, "str": str}
 
 
 def fill(text: str, rows: list[Row]) -> str:
