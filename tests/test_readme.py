@@ -1,8 +1,5 @@
-"""What README and pages show is run: Python in order, names that exist, commands as they are typed."""
+"""What the README shows is run: Python, commands as they are typed; its table is what the rows say."""
 
-import ast
-import builtins
-import importlib
 import json
 import re
 import shlex
@@ -13,71 +10,21 @@ import numpy as np
 import pytest
 from commands import run
 
+from entourage import Ranker
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SETUP = re.compile(r"^<!-- setup\n(.*?)^-->", re.MULTILINE | re.DOTALL)
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks_of(page):
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
-
-
-def free_names(code):
-    """Return the names that a piece of code reads without having made them, roughly: in order of lines."""
-    tree = ast.parse(code)
-    made = {
-        name
-        for node in ast.walk(tree)
-        for name in (
-            [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-            if isinstance(node, (ast.Import, ast.ImportFrom))
-            else [node.id]
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            else [node.name]
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-            else [node.arg]
-            if isinstance(node, ast.arg)
-            else []
-        )
-    }
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return read - made - set(dir(builtins))
-
-
-def whole(page):
-    """Return the code of a page with its setup, if it is complete: then it can be run."""
-    text = page.read_text(encoding="utf-8")
-    code = "\n".join([*SETUP.findall(text), *BLOCK.findall(text)])
-    return code if code and not free_names(code) else None
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem)
-def test_what_examples_import_exists(page):
-    for code in blocks_of(page):
-        for node in ast.walk(ast.parse(code)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "entourage":
-                module = importlib.import_module(node.module)
-                for alias in node.names:
-                    if not hasattr(module, alias.name):
-                        importlib.import_module(f"{node.module}.{alias.name}")
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("page", [page for page in PAGES if whole(page)], ids=lambda page: page.stem)
-def test_examples_run(page, tmp_path, monkeypatch):
-    """With few training steps: what is shown is the use, not the result."""
-    from entourage import DiscreteChooser, Ranker, SubsetChooser
-
+def test_the_ten_lines_run(tmp_path, monkeypatch):
+    """With few training steps and sets: what is shown is the use, not the result."""
+    (code,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    for estimator in (Ranker, DiscreteChooser, SubsetChooser):
-        monkeypatch.setitem(estimator.__init__.__kwdefaults__, "steps", 20)
-    exec(compile(whole(page), str(page), "exec"), {"__name__": "example"})
-
-
-def test_the_readme_and_a_page_are_complete():
-    assert whole(ROOT / "README.md")
-    assert whole(ROOT / "docs" / "baselines.md")
+    monkeypatch.setitem(Ranker.__init__.__kwdefaults__, "steps", 20)
+    names = {"__name__": "readme"}
+    exec(compile(code.replace("n_sets=10_000", "n_sets=300"), "README.md", "exec"), names)
+    assert names["model"].predict(names["X_new"]).shape == (1000, 8)
+    assert (tmp_path / "medoid.entourage").stat().st_size > 1000
 
 
 def commands_of(text):
@@ -104,9 +51,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     make_races(tmp_path / "races.csv", 60, seed=0)
     make_races(tmp_path / "next.csv", 10, seed=1)
-    commands = [
-        one for one in commands_of((ROOT / "README.md").read_text()) if {"races.csv", "next.csv"} & set(one)
-    ]
+    commands = [one for one in commands_of(README) if {"races.csv", "next.csv"} & set(one)]
     assert [one[0] for one in commands] == ["compare", "fit", "predict", "explore"]
     quick = {
         "compare": ["--steps", "20", "--workers", "1", "--models", "linear,FATE,FATE ablated"],
@@ -136,7 +81,7 @@ def test_the_table_of_the_readme_is_what_the_rows_say():
         "FETA": "FETA-Net",
         "FATE": "FATE-Net",
     }
-    shown = table_below((ROOT / "README.md").read_text(encoding="utf-8"), "## The paper, reproduced")
+    shown = table_below(README, "## The paper, reproduced")
     lines = (ROOT / "paper" / "results" / "table1" / "rows.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     best = [
