@@ -1,7 +1,7 @@
 """The differences that ``python -m benchmarks.real --show`` prints, as rows for the pages of the documentation.
 
-``python -m benchmarks.real.figures`` writes them to ``results/real_differences.json``, with the checksum of what they are
-of; a test says when they are out of date.
+``python -m benchmarks.real.figures`` writes them to ``results/real_differences.json`` with the checksum of what
+they are of; a test says when they are out of date.
 """
 
 import hashlib
