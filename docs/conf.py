@@ -39,7 +39,7 @@ exclude_patterns = [
     "sg_execution_times.rst",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True

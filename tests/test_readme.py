@@ -29,7 +29,7 @@ def test_the_ten_lines_run(tmp_path, monkeypatch):
 
 def commands_of(text):
     """Return the lines of indented blocks that call entourage, without their comments."""
-    lines = re.findall(r"^    (entourage .*(?:\\\n.*)*)", text, re.MULTILINE)
+    lines = re.findall(r"^    (entourage (?:.*\\\n)*.*)", text, re.MULTILINE)
     return [shlex.split(line.replace("\\\n", " "), comments=True)[1:] for line in lines]
 
 
