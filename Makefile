@@ -42,11 +42,13 @@ long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.logits
 	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
-check: $(STAMP)-dev pages  ## lint, format, types, import contracts, docs
+check: $(STAMP)-dev pages  ## lint, format, types, import contracts, spelling, docs, their links and what they would fetch
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python docs/check.py docs/_build/html
 
 bench: $(STAMP)-dev  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks
@@ -54,8 +56,10 @@ bench: $(STAMP)-dev  ## speed, as ratios within one run
 pages: $(STAMP)-dev  ## docs/_build/html/index.html, without the explorers
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-docs: pages  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
+docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated data; make docs DATA=folder: of real data, too
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
+	$(MAKE) pages
+	$(BIN)/python docs/check.py docs/_build/html
 
 clean:
 	rm -rf $(VENV) docs/_build docs/gallery demo $(PAGES)/node_modules

@@ -26,8 +26,18 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
     "benchmark_rows",  # figures of benchmarks, read from their rows
+    "commands_page",  # docs/commands.md, from what --help says
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "**/GALLERY_HEADER.rst"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_static",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "**/GALLERY_HEADER.rst",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 2
 autodoc_typehints = "none"
@@ -36,6 +46,9 @@ napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 html_theme = "furo"
 html_title = f"Entourage {version}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+mathjax_path = "mathjax/tex-svg.js"  # ours: pages are read without a network
 
 
 def scrape_figures(block, block_vars, gallery_conf):
@@ -67,10 +80,36 @@ sphinx_gallery_conf = {
 suppress_warnings = ["ref.python", "config.cache"]
 
 
+EXPLORER = "explorers/medoid.html"  # made by docs/explorers/make.py, in `make docs` only
+FRAME = f"""\
+```{{raw}} html
+<iframe class="explorer" src="{EXPLORER}" title="Five points ranked by FATE: drag one"></iframe>
+```
+Drag a point, or take one off: a model that was trained on such sets ranks them in this page. [Larger](explorers.md).
+"""
+LINK = '**<a href="explorers/index.html">Those that were made with these pages</a>**'
+PICTURE = """\
+![Adding one point turns A before B into B before A](reversal.png)
+
+Points ranked by FATE by their distance to the medoid of their set (1 = first). Adding the star turns *A before B* into
+*B before A*. [Pages in which you move the points yourself](explorers.md).
+"""
+
+
+def put_explorer(app, name, source):
+    """Show explorers where they have been made, else a picture."""
+    if name in (app.config.root_doc, "explorers"):
+        app.env.note_reread()
+        made = (Path(app.outdir) / EXPLORER).exists()
+        source[0] = source[0].replace("%%reversal%%", FRAME if made else PICTURE)
+        source[0] = source[0].replace("%%explorers%%", LINK if made else "")
+
+
 def skip_metadata_routing(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every estimator."""
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
 def setup(app):
+    app.connect("source-read", put_explorer)
     app.connect("autodoc-skip-member", skip_metadata_routing)

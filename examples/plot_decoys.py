@@ -26,14 +26,14 @@ def make_choices(n):
     return offers, (utilities + rng.gumbel(size=(n, 3))).argmax(1)
 
 
-X, y = make_choices(10_000)
-X_test, y_test = make_choices(5_000)
+X, y = make_choices(4_000)
+X_test, y_test = make_choices(2_000)
 
 # %%
 # Without any net: do choices depend on the rest of the choice set? The null model is a logit of each product's own
 # utility. The score statistic of the choices is compared with that of choices simulated from the null.
 
-found = context_test(X, y, draws=99)
+found = context_test(X, y, draws=39)
 print(f"score statistic {found.statistic:.1f} on {found.degrees} degrees of freedom, p = {found.p_value:.2f}")
 picture = draw_context_test(found)
 
@@ -42,14 +42,14 @@ picture = draw_context_test(found)
 
 logit = MultinomialLogit().fit(X, y)
 print(logit.summary(["quality", "economy"]))
-feta = DiscreteChooser(FETA(width=64), steps=1_500, random_state=0).fit(X, y)
+feta = DiscreteChooser(FETA(width=32), steps=600, random_state=0).fit(X, y)
 print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {feta.log_likelihood(X_test, y_test):.3f}")
 
 # %%
 # What the net has learnt: the preference-reversal rate when one product is removed, and the attraction effect among
 # the products of each choice set, with its interval over sets.
 
-report = effects_report(feta, X_test[:1_000], draws=0)
+report = effects_report(feta, X_test[:500], draws=0)
 print("preference-reversal rate:", report.reversal_rate.value)
 effect = natural_effects(feta, X_test, names=["quality", "economy"]).effects["attraction"]
 print("attraction:", effect.shift.value, effect.shift.interval())

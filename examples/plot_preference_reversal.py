@@ -15,10 +15,10 @@ from entourage.data import make_medoid
 from entourage.data.synthetic.medoid import medoid_distances
 
 X, ranks = make_medoid(n_sets=4_000, random_state=0)
-context_free = Ranker(ContextFree(width=32), steps=500, random_state=0).fit(X, ranks)
-fate = Ranker(FATE(width=64), steps=1_000, random_state=0).fit(X, ranks)
+context_free = Ranker(ContextFree(width=32), steps=250, random_state=0).fit(X, ranks)
+fate = Ranker(FATE(width=64), steps=600, random_state=0).fit(X, ranks)
 
-X_test, ranks_test = make_medoid(n_sets=5_000, random_state=1)
+X_test, ranks_test = make_medoid(n_sets=2_000, random_state=1)
 print(f"0/1-ranking accuracy: context-free {context_free.score(X_test, ranks_test):.3f}, ", end="")
 print(f"FATE {fate.score(X_test, ranks_test):.3f}")
 

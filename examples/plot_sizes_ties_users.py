@@ -31,7 +31,7 @@ def make_searches(n):
     return Sets.from_list(hotels, ranks, guests)
 
 
-train, test = make_searches(4_000), make_searches(2_000)
+train, test = make_searches(3_000), make_searches(1_000)
 print(train)
 
 # %%
@@ -42,7 +42,7 @@ for name, net in [("context-free", ContextFree(width=32)), ("FATE", FATE(width=3
     for who, sets in [("guest known", (train, test)), ("guest unknown", None)]:
         if sets is None:
             sets = [Sets(s.objects, s.offsets, s.targets) for s in (train, test)]  # without the situation
-        model = Ranker(net, steps=600, random_state=0).fit(sets[0])
+        model = Ranker(net, steps=300, random_state=0).fit(sets[0])
         scores[f"{name}, {who}"] = model.score(sets[1])
 for name, score in scores.items():
     print(f"{name:28} {score:.3f}")
