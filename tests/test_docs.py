@@ -1,6 +1,7 @@
 """Pages of the documentation: their examples run, command lines name options that there are, links find headings."""
 
 import hashlib
+import itertools
 import json
 import re
 import shlex
@@ -76,6 +77,7 @@ def lines_of(text):
 def check_line(line):
     """Parse a command line as the program would, without running it."""
     words = shlex.split(line, comments=True)
+    words = list(itertools.takewhile(lambda word: word not in ("|", "&&", ";", ">"), words))
     assert words[0] in COMMANDS or words == ["--help"], f"no command {words[0]!r} in: entourage {line}"
     if words[0] in COMMANDS and "..." not in words:
         COMMANDS[words[0]].make_context(words[0], words[1:])
