@@ -16,7 +16,7 @@ SHORTER = {
     "refits=16": "refits=None",
     "n_sets=10_000": "n_sets=100",
     "members=8": "members=2",
-    'compare(races, set_id="race"': 'compare(races, models=["linear", "FATE"], folds=2, set_id="race"',
+    'compare(races, groups="season"': 'compare(races, models=["linear", "FATE"], folds=2, groups="season"',
 }
 
 

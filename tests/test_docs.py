@@ -1,6 +1,7 @@
 """Pages of the documentation: their examples run, command lines name options that there are, links find headings."""
 
 import hashlib
+import itertools
 import json
 import re
 import shlex
@@ -17,6 +18,7 @@ from entourage.estimators.net_estimator import NetEstimator
 
 ROOT = Path(__file__).parents[1]
 PAGES = {page.stem: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))}
+TUTORIALS = {page.stem: page.read_text() for page in sorted((ROOT / "docs" / "tutorials").glob("*.md"))}
 EXAMPLES = re.compile(r"(<!-- not run: (?P<why>[^>]+) -->\n)?^```python\n(?P<code>.*?)^```", re.M | re.S)
 COMMANDS = typer.main.get_command(app).commands
 OF_PHOTOGRAPHS = {"cues", "depth"}  # which are not here
@@ -67,7 +69,7 @@ def lines_of(text):
     """Return the command lines in a text, those that are continued joined."""
     blocks = re.findall(r"^```(?:bash|console|sh)\n(.*?)^```", text, re.M | re.S)
     blocks += re.findall(r"(?:^(?: {4}|\t).*\n)+", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
-    whole = "\n".join(blocks).replace("\\\n", " ")
+    whole = re.sub(r"\\\n>?", " ", "\n".join(blocks))
     found = re.findall(r"^\s*(?:\$ )?(?:torchrun .*? -m )?entourage (.*)$", whole, re.M)
     return [line for line in found if not line.startswith("─")]
 
@@ -75,6 +77,7 @@ def lines_of(text):
 def check_line(line):
     """Parse a command line as the program would, without running it."""
     words = shlex.split(line, comments=True)
+    words = list(itertools.takewhile(lambda word: word not in ("|", "&&", ";", ">"), words))
     assert words[0] in COMMANDS or words == ["--help"], f"no command {words[0]!r} in: entourage {line}"
     if words[0] in COMMANDS and "..." not in words:
         COMMANDS[words[0]].make_context(words[0], words[1:])
@@ -82,7 +85,7 @@ def check_line(line):
 
 COMMAND_LINES = [
     pytest.param(line, id=f"{name}: {line[:60]}")
-    for name, text in ({"README": (ROOT / "README.md").read_text()} | PAGES).items()
+    for name, text in ({"README": (ROOT / "README.md").read_text()} | PAGES | TUTORIALS).items()
     for line in lines_of(text)
 ]
 

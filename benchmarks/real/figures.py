@@ -67,7 +67,7 @@ def against_rivals() -> list[dict[str, Any]]:
 def write() -> None:
     """Write the rows."""
     rows = [
-        {key: round(value, 6) if isinstance(value, float) else value for key, value in row.items()}
+        {key: round(value, 9) if isinstance(value, float) else value for key, value in row.items()}
         for row in against_rivals()
     ]
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
