@@ -51,7 +51,8 @@ def test_a_block_shows_what_it_prints_and_its_last_value(tutorial):
 
 def test_commands_run_where_data_is_and_entourage_is_this_one(tutorial):
     code, text = tutorial(
-        "```console\n$ cat data/races/a.csv \\\n> data/races/a.csv\n$ command -v entourage > /dev/null && echo here\n```\n"
+        "```console\n$ cat data/races/a.csv \\\n> data/races/a.csv\n"
+        "$ command -v entourage > /dev/null && echo here\n```\n"
     )
     assert code == 0
     assert text.endswith("```text\nplace\n1\nplace\n1\nhere\n```\n")
