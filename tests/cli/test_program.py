@@ -1,12 +1,14 @@
 """The command line as a whole: help at once, a user's mistake in one sentence."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from commands import run
+from rich.text import Text
 from typer.main import get_command
 
 from entourage import __version__
@@ -54,6 +56,15 @@ def test_the_version_is_the_packages(capsys):
 
 def test_every_command_is_registered():
     assert list(get_command(app).commands) == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_every_character_that_was_written(name):
+    """Rich takes [onnx] for a style and :-1: for a picture, and shows neither."""
+    command = get_command(app).commands[name]
+    for text in (command.help, *(getattr(parameter, "help", None) for parameter in command.params)):
+        written = re.sub(r"\[/?bold\]", "", text or "")
+        assert Text.from_markup(text or "").plain == written
 
 
 def test_no_help_waits_for_heavy_imports():

@@ -110,8 +110,8 @@ def compare(
     explorer: Annotated[
         Path | None,
         typer.Option(
-            help="Also write a page in which the chosen model with context runs beside the best without; needs [onnx]. "
-            "It holds rows of TABLE."
+            help="Also write a page in which the chosen model with context runs beside the best without; needs the "
+            "extra onnx. It holds rows of TABLE."
         ),
     ] = None,
     as_json: AsJson = False,

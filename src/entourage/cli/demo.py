@@ -34,7 +34,7 @@ def demo(
     Points are ranked by their distance to the medoid of their set. A context-free net, which scores each point by
     itself, can't learn that; FETA, FATE and SetAttention, which see the others, can. Prints a table beside the paper's
     figures and writes report.html, with a picture of a preference reversal: a set in which adding one point swaps the
-    order of two others. Where the extra [onnx] is installed, also explorer.html, in which FATE and SetAttention run:
+    order of two others. Where the extra onnx is installed, also explorer.html, in which FATE and SetAttention run:
     drag a point, and see how the others' ranks change.
     """
     from entourage.report.page import Live, require_report

@@ -89,7 +89,8 @@ def effects(
     explorer: Annotated[
         Path | None,
         typer.Option(
-            help="Also write a page in which the model runs; needs [onnx]. It holds rows of TABLE and the model."
+            help="Also write a page in which the model runs; needs the extra onnx. It holds rows of TABLE and the "
+            "model."
         ),
     ] = None,
     as_json: AsJson = False,

@@ -38,7 +38,7 @@ def explore(
     """Write a page in which people drag, change and remove objects, and see how the others' chances move.
 
     One HTML file that needs no server and no network: the model runs in the page. It holds the sets that it shows and
-    the weights of the model. Needs the extra [onnx]. Example:
+    the weights of the model. Needs the extra onnx. Example:
 
     entourage explore trips.entourage trips.csv --price cost --label mode -o explorer.html
     """

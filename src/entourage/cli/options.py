@@ -98,8 +98,8 @@ Monotone = Annotated[
     list[str] | None,
     typer.Option(
         "--monotone",
-        help="A numeric column and a sign, such as price:-1: a higher price never raises the probability of being "
-        "chosen (+1: never lowers it); may be given again. Of nets; auto then blends nets only.",
+        help="A numeric column and a sign, such as price:-1, by which a higher price never raises the "
+        "probability of being chosen (+1: never lowers it); may be given again. Of nets; auto then blends nets only.",
     ),
 ]
 Outside = Annotated[
