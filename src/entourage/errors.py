@@ -14,6 +14,7 @@ __all__ = [
     "DataError",
     "DataWarning",
     "ModelFileError",
+    "NetError",
     "ParameterError",
     "ShapeError",
     "TrainingError",
@@ -45,6 +46,10 @@ class ParameterError(UserError):
 
 class TrainingError(UserError):
     """Training diverged: a loss or a score became infinite or NaN."""
+
+
+class NetError(UserError):
+    """A net of one's own breaks a law that training and scoring rely on."""
 
 
 class ModelFileError(UserError):

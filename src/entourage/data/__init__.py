@@ -8,6 +8,7 @@ from entourage.data.datasets import *
 from entourage.data.encoder import TableEncoder
 from entourage.data.memory_mapped import open_sets, write_sets
 from entourage.data.profile import Profile, profile_of
+from entourage.data.query_groups import sets_from_groups
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value
 from entourage.data.sets import Sets
@@ -24,6 +25,7 @@ __all__ = [
     "profile_of",
     "ranks_from_scores",
     "read_table",
+    "sets_from_groups",
     "sign_flip_p_value",
     "write_sets",
     "write_table",

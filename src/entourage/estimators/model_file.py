@@ -125,7 +125,7 @@ def describe_net_estimator(model: "NetEstimator") -> tuple[dict[str, Any], dict[
     if type(net) not in names:
         raise ModelFileError(
             f"A model file can hold {', '.join(k.__name__ for k in names)}; this net is a "
-            f"{type(net).__name__}. Pickle the estimator instead."
+            f"{type(net).__name__}. Register it (entourage.nets.register), or pickle the estimator."
         )
     params = _params_of(model) | {"members": members_of(model.scorer_)}
     content = {
@@ -359,7 +359,13 @@ def _position_effects(fitted: Any) -> dict[Any, float] | None:
 
 def _net(section: Any, weights: dict[str, Tensor]) -> Net:
     """Return the net, none of whose sizes is beyond what the weights can be for."""
-    kind = NETS[check_choice("net", take(section, "name", str), NETS)]
+    name = take(section, "name", str)
+    if name not in NETS:
+        raise ModelFileError(
+            f"its net is {name[:100]!r}, of which nothing is known here. If it is a net of your own, import the module "
+            "that registers it (entourage.nets.register) before the file is loaded."
+        )
+    kind = NETS[name]
     params = params_of(kind, section.get("params"))
     most = max(MOST_UNUSED, sum(value.numel() for value in weights.values()))
     for name, value in params.items():

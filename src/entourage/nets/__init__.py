@@ -6,7 +6,8 @@ from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.context_free import ContextFree
 from entourage.nets.fate import FATE
 from entourage.nets.feta import FETA
-from entourage.nets.registry import NETS, REGISTRY, Entry, entry_of
+from entourage.nets.laws import check_net
+from entourage.nets.registry import NETS, REGISTRY, Entry, entry_of, register
 
 __all__ = [
     "FATE",
@@ -19,5 +20,7 @@ __all__ = [
     "Net",
     "Scorer",
     "SetAttention",
+    "check_net",
     "entry_of",
+    "register",
 ]

@@ -15,7 +15,7 @@ from entourage.estimators.baselines import (
     RankBoost,
     RankSVM,
 )
-from entourage.nets import FATE, REGISTRY, entry_of
+from entourage.nets import FATE, REGISTRY, Entry, entry_of
 from entourage.nets.registry import Choice, Real, Space, Whole
 
 __all__ = [
@@ -50,11 +50,14 @@ _BOOSTED: Space = {  # rounds are chosen by early stopping
     "colsample_bytree": Choice((0.3, 0.5, 1.0)),
 }
 
-#: What is searched for each net and each classical ranker. A net without context keeps its loss: it is what
-#: makes RankNet and ListNet two models.
-SPACES: dict[type, Space] = {
-    entry.net: entry.space | (_LOSS if entry.context else {}) | _TRAINING for entry in REGISTRY
-} | {
+
+def _space_of_entry(entry: Entry) -> Space:
+    """Return what is searched for a net; one without context keeps its loss, which makes RankNet and ListNet two."""
+    return entry.space | (_LOSS if entry.context else {}) | _TRAINING
+
+
+#: What is searched for each net of the library and each classical ranker.
+SPACES: dict[type, Space] = {entry.net: _space_of_entry(entry) for entry in REGISTRY} | {
     ExpectedRankRegression: {"alpha": Real(1e-6, 1e3, log=True)},
     RankSVM: {"C": Real(1e-4, 1e2, log=True)},
     RankBoost: {"rounds": Whole(20, 500, log=True), "bins": Choice((16, 64, 256))},
@@ -100,9 +103,14 @@ def space_of(model: SetPredictor) -> Space:
     {'C': Real(low=0.0001, high=100.0, log=True)}
     """
     if isinstance(model, NetEstimator):
-        space = SPACES.get(FATE if model.net is None else type(model.net), _TRAINING)
+        space = _space_of_net(FATE() if model.net is None else model.net)
         return space if _ranks(model) else {key: what for key, what in space.items() if key != "loss"}
     return SPACES.get(type(model), {})
+
+
+def _space_of_net(net: Any) -> Space:
+    entry = entry_of(net)
+    return _TRAINING if entry is None or entry.net is not type(net) else _space_of_entry(entry)
 
 
 def _ranks(model: NetEstimator) -> bool:
