@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from entourage.errors import UserError
 
-__all__ = ["by_boxes", "by_integers", "can_compile", "compiled"]
+__all__ = ["by_boxes", "by_integers", "can_compile", "compiled", "require_compiler"]
 
 
 def can_compile() -> bool:
@@ -26,14 +26,19 @@ def can_compile() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-@functools.cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of arrays when it is first called; kept on disk for the next process."""
+def require_compiler() -> None:
+    """Raise an error, before any long work, where numba is missing."""
     if not can_compile():
         raise UserError(
             "Fronts, and exact hypervolume contributions of large sets, are computed by compiled code, which needs "
             "numba: run pip install 'entourage[hypervolume]' and try again."
         )
+
+
+@functools.cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of arrays when it is first called; kept on disk for the next process."""
+    require_compiler()
     import numba
 
     made: Callable[..., Any] = numba.njit(cache=True)(function)
