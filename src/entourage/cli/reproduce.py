@@ -16,7 +16,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="What to reproduce: table1, table2, sizes, effects, expressivity, sf or noguchi."
+            help="What to reproduce: table1, table2, sizes, effects, expressivity, sf, noguchi or hvc."
         ),
     ],
     full: Annotated[
@@ -34,12 +34,16 @@ def reproduce(
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Settings to try, instead of the mode's.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="For table2, sf and noguchi: the folder of the data; see below.")
+        Path | None, typer.Option(help="For table2, sf, noguchi and hvc: the folder of the data; see below.")
     ] = None,
     regions: Annotated[
         str,
         typer.Option(help="For table2: how photographs are segmented, grid (61 × 55) or superpixels."),
     ] = "grid",
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="For hvc: stop after so many seconds; run it again to go on."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, table and report.")] = None,
 ) -> None:
     """Run a table or figure of the paper and show ours beside what was published.
@@ -62,6 +66,9 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
 
     [bold]noguchi[/bold]: attraction, compromise and similarity in people's choices, and in nets trained on them. \
 --data is the folder of choices_long.csv.
+
+    [bold]hvc[/bold]: hypervolume contributions of sets of 1 to 100 points, ours and HVC-Net. --data is the folder of \
+the published weights, M3_K10.safetensors and so on.
 
     Every row is kept as soon as it is finished: started again in the same folder, an interrupted run goes on.
     """
@@ -94,6 +101,7 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
                 trials=trials,
                 data=None if data is None else data.absolute(),
                 regions=regions,
+                seconds=seconds,
                 on_row=show,
             )
             text = run(name, folder.absolute(), options)  # workers elsewhere look for it, too

@@ -18,8 +18,9 @@ EXPERIMENTS: dict[str, str] = {
     "expressivity": "entourage.experiments.expressivity",
     "sf": "entourage.experiments.sf",
     "noguchi": "entourage.experiments.noguchi",
+    "hvc": "entourage.experiments.hvc",
 }
-WITH_DATA = ("table2", "sf", "noguchi")
+WITH_DATA = ("table2", "sf", "noguchi", "hvc")
 
 
 def reproduce(name: str, folder: Path, options: Options) -> str:
@@ -29,5 +30,7 @@ def reproduce(name: str, folder: Path, options: Options) -> str:
         raise UserError(f"--data is for {', '.join(WITH_DATA)}: {name} makes its own data.")
     if options.regions != "grid" and name != "table2":
         raise UserError("--regions is about photographs: it is for table2.")
+    if options.seconds is not None and name != "hvc":
+        raise UserError("--seconds is about training that goes on in the next call: it is for hvc.")
     text: str = getattr(import_module(module), f"run_{name}")(folder, options)
     return text

@@ -41,6 +41,7 @@ class Options:
     trials: int | None = None
     data: Path | None = None  # the folder of an experiment's data: photographs, for table2
     regions: str = "grid"  # how they are cut
+    seconds: float | None = None  # after which what trains is kept, to go on in the next call
     on_row: Callable[[int, int, str], None] = field(default=lambda done, total, what: None)
 
     def __post_init__(self) -> None:

@@ -2,18 +2,23 @@
 
 from entourage.data.synthetic.choices import make_choice, make_digits, make_pareto
 from entourage.data.synthetic.context_effects import effect_utilities, make_context_effect, third_objects
+from entourage.data.synthetic.fronts import Fronts, exact_contributions, make_fronts, non_dominated_fronts
 from entourage.data.synthetic.hypervolume import hypervolume_contributions, make_hypervolume
 from entourage.data.synthetic.medoid import make_medoid, medoid_distances
 
 __all__ = [
+    "Fronts",
     "effect_utilities",
+    "exact_contributions",
     "hypervolume_contributions",
     "make_choice",
     "make_context_effect",
     "make_digits",
+    "make_fronts",
     "make_hypervolume",
     "make_medoid",
     "make_pareto",
     "medoid_distances",
+    "non_dominated_fronts",
     "third_objects",
 ]

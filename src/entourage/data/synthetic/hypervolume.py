@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Seed
+from entourage.data.synthetic.boxes import by_boxes, can_compile
 from entourage.data.synthetic.points import check_task, chunks
 from entourage.errors import ParameterError
 
 __all__ = ["by_inclusion_exclusion", "by_slices", "hypervolume_contributions", "make_hypervolume"]
 
+LONG = 500_000  # operations for a set, about as long as splitting its boxes takes
 
 def make_hypervolume(
     n_sets: int = 10_000, n_objects: int = 5, n_features: int = 2, random_state: Seed = None
@@ -45,7 +47,8 @@ def hypervolume_contributions(X: NDArray[np.floating[Any]]) -> NDArray[np.float6
 
     Exact for any number of points and features. Two ways, the cheaper one is taken: inclusion and
     exclusion over the subsets of a set, ``2^m d`` operations, or slicing along the last feature
-    down to the planar case, ``m^(d-2)`` sorts. Both work on all sets at once.
+    down to the planar case, ``m^(d-2)`` sorts. Both work on all sets at once. Where both take long, boxes are split
+    set by set (:func:`entourage.data.exact_contributions`) if numba is installed, the extra ``[hypervolume]``.
 
     Parameters
     ----------
@@ -65,6 +68,8 @@ def hypervolume_contributions(X: NDArray[np.floating[Any]]) -> NDArray[np.float6
         )
     n, m, d = X.shape
     slicing = d <= 2 or m > 20 or 2**m * d > 12 * m ** (d - 1)
+    if (12 * m ** (d - 1) if slicing else 2**m * d) > LONG and d > 2 and can_compile():
+        return np.array([by_boxes(-points.astype(np.float64)) for points in X]).reshape(n, m)
     result = np.empty((n, m))
     for part in chunks(n, 4 * m * d):
         sides = -X[part].astype(np.float64)  # the box of a point reaches from the origin to here

@@ -1,0 +1,357 @@
+"""Hypervolume contributions of sets of non-dominated points: ours and HVC-Net on the same test sets."""
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entourage.data.files import write_atomically
+from entourage.data.sets import Sets
+from entourage.data.synthetic.boxes import require_compiler
+from entourage.data.synthetic.front_features import front_features, ray_contributions
+from entourage.data.synthetic.fronts import exact_contributions
+from entourage.errors import UserError
+from entourage.estimators import Ranker
+from entourage.experiments.hvc_data import FrontFile, Labelled, load_fronts, make_files, permuted_copies
+from entourage.experiments.hvc_loss import contribution_loss
+from entourage.experiments.hvc_net import HVCNet
+from entourage.experiments.paper import read_claims
+from entourage.experiments.rows import Job, Options, Row, keep_rows, provenance
+from entourage.nets import ContextFree, Net, SetAttention
+from entourage.report.page import Cell, Section, Table, make_folder, write_report, write_text
+from entourage.training.deadline import time_limit
+from entourage.training.device import find_device
+
+__all__ = ["run_hvc"]
+
+NAME = "hvc"
+RIVAL, GEOMETRY = "HVC-Net", ", geometry"
+NETS: dict[str, type[Net]] = {"SetAttention": SetAttention, "ContextFree": ContextFree}
+METRICS = {
+    "least": "least found",
+    "largest": "largest found",
+    "pairs": "pairs in order",
+    "error": "relative error",
+}
+TIMED_EXACTLY = 200  # sets whose exact contributions are timed
+
+
+class _OutOfTime(Exception):
+    """The time that was given is used up; what is done is kept."""
+
+
+@dataclass(frozen=True)
+class ContributionJob(Job):
+    """One model for one number of objectives."""
+
+    n_features: int
+    folder: str  # of files and checkpoints
+    weights: str  # the folder of HVC-Net's
+    training: tuple[FrontFile, ...]
+    test: tuple[FrontFile, ...]
+    larger: tuple[FrontFile, ...]
+    copies: int
+    steps: int
+    n_validation: int
+    rays: int
+    seed: int
+    settings: str  # of training, as JSON
+    net: str
+
+    @property
+    def identity(self) -> Row:
+        """What a row must have to be this job's, beside its key."""
+        trained = self.model.split(",")[0] in NETS
+        return {
+            "n_train": sum(file.n_sets for file in self.training) if trained else 0,
+            "n_test": sum(file.n_sets for file in self.test),
+            "copies": self.copies if trained else 0,
+            "steps": self.steps if trained else 0,
+            "rays": 0 if self.model in (RIVAL, "SetAttention") else self.rays,
+            "net": json.loads(self.net),
+            "settings": json.loads(self.settings) if trained else {},
+            "seed": self.seed,
+        }
+
+    @property
+    def home(self) -> Path:
+        """Where the run of training is kept."""
+        content = json.dumps([self.identity, self.task, self.model, self.repetition], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        return Path(self.folder) / "models" / f"{self.task}-{self.model}-{digest}".replace(" ", "").replace(",", "-")
+
+
+def run_hvc(folder: Path, options: Options) -> str:
+    """Run what is missing, write rows, table and report into ``folder``; return the Markdown."""
+    if options.data is None:
+        raise UserError(
+            "hvc needs the published weights of HVC-Net: give the folder of M3_K10.safetensors, M5_K10.safetensors and "
+            "M10_K10.safetensors with --data."
+        )
+    claims = read_claims(NAME)
+    jobs = list(_jobs(claims, options, folder))
+    require_compiler()
+    for job in jobs:
+        HVCNet.find(options.data, job.n_features)  # likewise
+    make_folder(folder)
+    rows: list[Row] = []
+    unfinished = ""
+    with time_limit(float("inf") if options.seconds is None else options.seconds):
+        files = list(dict.fromkeys(file for job in jobs for file in (*job.training, *job.test, *job.larger)))
+        announce = partial(_announce, options)
+        if not make_files(files, folder / "fronts", workers=options.workers, on_sets=announce):
+            raise UserError(
+                f"Time was up while sets were made; those that are done are kept in {folder / 'fronts'}. Run the same "
+                "command again to go on."
+            )
+        alone = replace(options, workers=1, on_row=lambda done, total, what: None)
+        for place, job in enumerate(jobs):
+            options.on_row(place, len(jobs), job.name)
+            try:
+                rows += keep_rows(folder, [job], run_jobs, alone)
+            except _OutOfTime as error:
+                unfinished = f"Not finished: {error}. Run the same command again to go on."
+                break
+        else:
+            options.on_row(len(jobs), len(jobs), "")
+    text = summarise(claims, options.mode, rows, unfinished)
+    write_text(folder / f"{NAME}.md", text)
+    _write_report(claims, options.mode, rows, unfinished, folder)
+    return text
+
+
+def _announce(options: Options, done: int, total: int) -> None:
+    options.on_row(done, total, "making fronts and exact contributions")
+
+
+def _jobs(claims: dict[str, Any], options: Options, folder: Path) -> Iterator[ContributionJob]:
+    limits = claims["modes"][options.mode]
+    options.check(tasks=list(claims["tasks"]), models=claims["models"], tunes=False)
+    chosen = options.models or limits.get("models", claims["models"])
+    for task, d in claims["tasks"].items():
+        seed, rays = claims["seed"], claims["rays"]
+        n_train, part = limits["n_train"][task] + limits["n_validation"], claims["part"]
+        small, large = tuple(claims["sizes"]), tuple(claims["larger"])
+        training = tuple(
+            FrontFile(seed, d, "training", i, min(part, n_train - i * part), small, rays)
+            for i in range(-(-n_train // part))
+        )
+        for repetition in range(options.repetitions or 1):
+            for model in claims["models"]:
+                if model not in chosen or not options.wants(task=task, model=model):
+                    continue
+                trained = model.split(",")[0] in NETS
+                yield ContributionJob(
+                    table=NAME,
+                    task=task,
+                    model=model,
+                    repetition=repetition,
+                    n_features=d,
+                    folder=str(folder),
+                    weights=str(options.data),
+                    training=training if trained else (),
+                    test=(FrontFile(seed, d, "test", 0, limits["n_test"], small),),
+                    larger=(FrontFile(seed, d, "larger", 0, limits["n_larger"], large),),
+                    copies=limits.get("copies", {}).get(task, 1),
+                    steps=limits["steps"],
+                    n_validation=limits["n_validation"],
+                    rays=rays,
+                    seed=seed + repetition,
+                    settings=json.dumps({k: v for k, v in claims["settings"].items() if k != "net"}),
+                    net=json.dumps(claims["settings"]["net"].get(model, {})),
+                )
+
+
+def run_jobs(jobs: Sequence[ContributionJob], device: str) -> list[Row]:
+    """Train where there is something to train, then score the test sets."""
+    return [_run(job, device) for job in jobs]
+
+
+def _run(job: ContributionJob, device: str) -> Row:
+    score, row = _scorer(job, device)
+    for name, files in (("test", job.test), ("larger", job.larger)):
+        data = load_fronts(files, Path(job.folder) / "fronts")
+        score(data.sets[:8])  # what is compiled or loaded first is not timed
+        start = time.perf_counter()
+        found = score(data.sets)
+        seconds = time.perf_counter() - start
+        row[name] = metrics_of(data, found) | {
+            "milliseconds_a_set": round(1000 * seconds / len(data.sets), 4),
+            "exact_milliseconds_a_set": _time_exactly(data.sets),
+        }
+    return provenance(job, device) | row
+
+
+def _scorer(job: ContributionJob, device: str) -> tuple[Any, Row]:
+    """Return what scores sets by their contributions, and what the row says of how it was made."""
+    if job.model == RIVAL:
+        net = HVCNet.find(Path(job.weights), job.n_features)
+        return partial(net.contributions, device=find_device(device)), {"fit_seconds": 0.0}
+    if job.model.endswith("rays"):
+        return partial(ray_contributions, rays=job.rays), {"fit_seconds": 0.0}
+    model, row = _trained(job, device)
+    return partial(_model_contributions, model, job.rays if GEOMETRY in job.model else 0), row
+
+
+def _model_contributions(model: Ranker, rays: int, sets: Sets) -> NDArray[np.float64]:
+    seen = front_features(sets, rays=rays) if rays else sets
+    return np.exp(np.asarray(model.predict_scores(seen), dtype=np.float64))
+
+
+def _trained(job: ContributionJob, device: str) -> tuple[Ranker, Row]:
+    """Train, going on where an earlier call was out of time."""
+    geometry = GEOMETRY in job.model
+    data = load_fronts(job.training, Path(job.folder) / "fronts", features=geometry).sets
+    if job.copies > 1:
+        data = permuted_copies(data, job.copies, job.n_features, job.seed)
+    settings = json.loads(job.settings)
+    loss = partial(contribution_loss, **settings.pop("loss"))
+    model = Ranker(
+        NETS[job.model.split(",")[0]](**json.loads(job.net)),
+        loss=loss,
+        steps=job.steps,
+        validation=job.n_validation / len(data),
+        device=device,
+        checkpoint=job.home,
+        random_state=job.seed,
+        **settings,
+    )
+    clock = job.home / "seconds.json"
+    before = json.loads(clock.read_text()) if clock.exists() else 0.0
+    start = time.perf_counter()
+    model.fit(data)
+    seconds = before + time.perf_counter() - start
+    write_atomically(clock, json.dumps(seconds).encode())
+    if model.out_of_time_:
+        raise _OutOfTime(f"{job.name} is at step {model.n_steps_:,} of {job.steps:,}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A model file holds no code")
+        model.save(job.home / "model.entourage")
+    curve = [[entry["step"], entry["score"]] for entry in model.history_]
+    return model, {
+        "estimator": " ".join(repr(model).split()),
+        "fit_seconds": round(seconds, 1),
+        "parameters": sum(p.numel() for p in model.scorer_.parameters()),
+        "validation": model.best_score_,
+        "learning_curve": curve,
+    }
+
+
+def metrics_of(data: Labelled, found: NDArray[np.float64]) -> dict[str, float]:
+    """Compare estimated contributions with exact ones, over sets of at least two points.
+
+    ``least`` and ``largest``: shares of sets whose least, largest contributor is found. ``pairs``: mean share of
+    pairs in the right order. ``error``: median relative error of a contribution.
+
+    Examples
+    --------
+    >>> data = Labelled(Sets.of(np.zeros((1, 3, 2))), np.array([0.1, 0.2, 0.4]))
+    >>> metrics_of(data, np.array([0.1, 0.3, 0.2]))
+    {'sets': 1, 'least': 1.0, 'largest': 0.0, 'pairs': 0.6667, 'error': 0.5}
+    """
+    values: list[tuple[bool, bool, float]] = []
+    for truth, guess in zip(data.sets.unpack(data.contributions), data.sets.unpack(found), strict=True):
+        if len(truth) > 1:
+            i, j = np.triu_indices(len(truth), 1)
+            right = np.sign(truth[i] - truth[j]) == np.sign(guess[i] - guess[j])
+            values.append((truth.argmin() == guess.argmin(), truth.argmax() == guess.argmax(), right.mean()))
+    least, largest, pairs = np.mean(values, axis=0)
+    error = np.median(np.abs(found / data.contributions - 1))
+    shares = {"least": least, "largest": largest, "pairs": pairs, "error": error}
+    return {"sets": len(values)} | {name: round(float(value), 4) for name, value in shares.items()}
+
+
+def _time_exactly(sets: Sets) -> float:
+    """Return the milliseconds that exact contributions of a set take, on one core."""
+    some = sets[:TIMED_EXACTLY].to_list()
+    start = time.perf_counter()
+    for points in some:
+        exact_contributions(points)
+    return round(1000 * (time.perf_counter() - start) / len(some), 4)
+
+
+# --- what comes out -----------------------------------------------------------------------------
+
+
+def _cells(claims: dict[str, Any], rows: Sequence[Row], task: str, which: str) -> list[list[str]]:
+    """Return the lines of a table: a model, its metrics, seconds to train, milliseconds to score a set."""
+    mine = [row for row in rows if row["task"] == task]
+    lines = []
+    for row in mine:
+        own = row[which]
+        trained = f"{row['fit_seconds']:,.0f} s" if row["fit_seconds"] else "–"
+        shares = [f"{own[name]:.3f}" for name in METRICS]
+        lines.append([row["model"], *shares, trained, f"{own['milliseconds_a_set']:.2g}"])
+    published = claims["published"].get(task)
+    if which == "test" and published:
+        lines.append(["*published: HVC-Net, 5 rounds*", published["least"], published["largest"], "", "", "", ""])
+    if mine:
+        exact = min(row[which]["exact_milliseconds_a_set"] for row in mine)
+        lines.append(["*exact*", "1", "1", "1", "0", "–", f"{exact:.2g}"])
+    return lines
+
+
+HEADER = ["model", *METRICS.values(), "training", "ms a set"]
+TITLES = {"test": "sets of 1 to 100 points", "larger": "sets of 101 to 200 points, none in training"}
+
+
+def summarise(claims: dict[str, Any], mode: str, rows: Sequence[Row], unfinished: str) -> str:
+    """Write the tables as Markdown."""
+    lines = [f"# {claims['title']}", "", *([unfinished, ""] if unfinished else []), _about(mode, rows), ""]
+    for task in dict.fromkeys(row["task"] for row in rows):
+        for which, title in TITLES.items():
+            lines += [f"## {task}, {title}", "", "| " + " | ".join(HEADER) + " |"]
+            lines += ["| --- |" + " ---: |" * (len(HEADER) - 1)]
+            lines += ["| " + " | ".join(cells) + " |" for cells in _cells(claims, rows, task, which)]
+            lines.append("")
+    return "\n".join([*lines, _legend(claims), ""])
+
+
+def _about(mode: str, rows: Sequence[Row]) -> str:
+    if not rows:
+        return "No model is finished."
+    sizes = sorted({row["n_test"] for row in rows})
+    trained = sorted({row["n_train"] for row in rows if row["n_train"]})
+    machines = ", ".join(sorted({row["machine"] for row in rows}))
+    learnt = f"; ours trained on {' or '.join(f'{n:,}' for n in trained)}" if trained else ""
+    return (
+        f"{' or '.join(f'{n:,}' for n in sizes)} test sets for each number of objectives{learnt} (--{mode}); {machines}."
+    )
+
+
+def _legend(claims: dict[str, Any]) -> str:
+    return (
+        "Least and largest found: shares of sets. Pairs in order: mean over sets. Relative error: median over points. "
+        "Milliseconds include the features; exact contributions are timed on one core. "
+        f"{claims['rays']} rays is the estimate by lines alone, without learning; nets with geometry see it among "
+        "features computed from the boxes that pairs of points cover (`entourage.data.front_features`)."
+    )
+
+
+def _write_report(
+    claims: dict[str, Any], mode: str, rows: Sequence[Row], unfinished: str, folder: Path
+) -> None:
+    sections = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        for which, title in TITLES.items():
+            body: list[list[Cell]] = [
+                [(cells[0].strip("*"), "text"), *cells[1:]] for cells in _cells(claims, rows, task, which)
+            ]
+            sections.append(Section(f"{task}, {title}", table=Table(HEADER, body)))
+    settings: list[list[Cell]] = [
+        [f"{row['task']}, {row['model']}", (row["estimator"], "text"), f"{row['parameters']:,}"]
+        for row in rows
+        if "estimator" in row
+    ]
+    if settings:
+        sections.append(Section("Settings", table=Table(["model", "estimator", "parameters"], settings)))
+    lead = " ".join(filter(None, [unfinished, _about(mode, rows), _legend(claims)]))
+    write_report(folder / "report.html", claims["title"], lead, sections)
