@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests check bench pages docs clean
+.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests coverage mutation check bench pages docs clean
 
 setup: $(STAMP)-dev
 
@@ -42,6 +42,16 @@ long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.logits
 	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
+coverage: $(STAMP)-dev  ## the tests of make test, under coverage: a table by room; fails where the core has less than 95 %
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -m "not heavy and not browser and not ray"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/python -m benchmarks.quality.coverage
+
+mutation: $(STAMP)-mutation  ## mutants of losses, metrics, tasks and of the statistics behind the verdict: about an hour of one core
+	PYTHONPATH=tests PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 OMP_NUM_THREADS=1 $(BIN)/mutmut run
+	$(BIN)/python -m benchmarks.quality.mutation
+
 check: $(STAMP)-dev pages  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,7 +68,7 @@ docs: pages  ## docs/_build/html/index.html, with explorers of simulated data; m
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery demo $(PAGES)/node_modules
+	rm -rf $(VENV) docs/_build docs/gallery demo mutants .coverage $(PAGES)/node_modules
 
 # torch comes first and by itself: with the pinned build in place nothing pulls another one.
 $(VENV)/bin/python:
@@ -76,6 +86,10 @@ $(STAMP)-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(STAMP)-browser: $(STAMP)-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	touch $@
+
+$(STAMP)-mutation: $(STAMP)-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
 	touch $@
 
 $(STAMP)-ray: $(STAMP)-dev
