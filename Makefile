@@ -49,8 +49,7 @@ coverage: $(STAMP)-dev  ## the tests of make test, under coverage: a table by ro
 	$(BIN)/python -m benchmarks.quality.coverage
 
 mutation: $(STAMP)-mutation  ## mutants of losses, metrics, tasks and of the statistics behind the verdict: about an hour of one core
-	PYTHONPATH=tests PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 OMP_NUM_THREADS=1 $(BIN)/mutmut run
-	$(BIN)/python -m benchmarks.quality.mutation
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.quality.mutation
 
 check: $(STAMP)-dev pages  ## lint, format, types, import contracts, docs
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Statement and branch coverage of each room, from what ``make coverage`` measured; fails where the core has too little.
+"""Statement and branch coverage of each room, by ``make coverage``; fails where the core has too little.
 
 The core is what computes a figure that users are shown: data, tasks, nets, training, estimators, selection, effects,
 decisions, choice, and what they stand on. Other rooms are measured and shown, but have no bound here: commands and the
@@ -38,6 +38,7 @@ CORE = (
 LEFT_OUT = {
     "nets/pairs_triton.py": "kernels of a GPU; make heavy-tests runs them in Triton's interpreter",
     "training/cuda_graphs.py": "records kernels of a GPU; benchmarks.gpu runs it on one",
+    "training/processes.py": "several processes that train together; make ray starts them",
 }
 
 
@@ -73,7 +74,9 @@ def percent(row: dict, what: str) -> float:
 
 def shown(rows: list[dict]) -> Table:
     """Return the rows as a table for the terminal."""
-    table = Table("room", "statements", "covered", "branches", "covered", title="Coverage of make test, by room")
+    table = Table(
+        "room", "statements", "covered", "branches", "covered", title="Coverage of make test, by room"
+    )
     for row in rows:
         cells = (f"{row['statements']:,}", f"{percent(row, 'statements'):.1f} %")
         cells += (f"{row['branches']:,}", f"{percent(row, 'branches'):.1f} %")

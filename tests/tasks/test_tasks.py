@@ -58,7 +58,7 @@ def test_each_kind_of_target_has_its_task():
     assert task_of("choice", outside=True).outside
     with pytest.raises(ParameterError, match="kind='chioce' is not known; did you mean 'choice'"):
         task_of("chioce")
-    with pytest.raises(ParameterError, match='goes with kind="choice"; got \'subset\''):
+    with pytest.raises(ParameterError, match="goes with kind=\"choice\"; got 'subset'"):
         task_of("subset", outside=True)
 
 
