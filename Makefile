@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests check bench pages docs dist wheel wheels lowest clean
+.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests coverage mutation check bench pages docs dist wheel wheels lowest clean
 
 setup: $(STAMP)-dev
 
@@ -44,6 +44,15 @@ long-tests: $(STAMP)-ray  ## simulations of the statistical claims: hours on two
 	$(BIN)/python -m benchmarks.calibration.logits
 	$(BIN)/python -m benchmarks.calibration.mixed_swissmetro
 
+coverage: $(STAMP)-dev  ## the tests of make test, under coverage: a table by room; fails where the core has less than 95 %
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -m "not heavy and not browser and not ray"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/python -m benchmarks.quality.coverage
+
+mutation: $(STAMP)-mutation  ## mutants of losses, metrics, tasks and of the statistics behind the verdict: about an hour of one core
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.quality.mutation
+
 check: $(STAMP)-dev pages  ## lint, format, types, import contracts, spelling, docs, their links and what they would fetch
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -80,7 +89,7 @@ lowest: dist  ## with the oldest dependencies that pyproject.toml allows
 	$(BIN)/python tests/release/environments.py --lowest
 
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery demo dist $(PAGES)/node_modules
+	rm -rf $(VENV) docs/_build docs/gallery demo dist mutants .coverage $(PAGES)/node_modules
 
 # torch comes first and by itself: with the pinned build in place nothing pulls another one.
 $(VENV)/bin/python:
@@ -103,6 +112,10 @@ $(STAMP)-package: $(VENV)/bin/python pyproject.toml
 
 $(STAMP)-browser: $(STAMP)-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	touch $@
+
+$(STAMP)-mutation: $(STAMP)-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
 	touch $@
 
 $(STAMP)-ray: $(STAMP)-dev

@@ -4,9 +4,17 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from entourage.data.resampling import bootstrap_interval, fold_indices, sign_flip_p_value, widening_of
-from entourage.errors import DataError
+from entourage.data.resampling import (
+    bootstrap_interval,
+    fold_indices,
+    forward_folds,
+    labels_of,
+    sign_flip_p_value,
+    widening_of,
+)
+from entourage.errors import DataError, ParameterError
 
 # --- folds ----------------------------------------------------------------------------------------
 
@@ -27,6 +35,57 @@ def test_folds_need_as_many_groups():
         fold_indices(10, 3, groups=np.arange(10) % 2)
     with pytest.raises(DataError, match="one label a set"):
         fold_indices(10, 3, groups=np.arange(9))
+
+
+def test_folds_need_as_many_sets_and_no_more():
+    assert [held.tolist() for _, held in fold_indices(2, 2)] in ([[0], [1]], [[1], [0]])
+    with pytest.raises(DataError, match="3 folds need at least 3 sets; there are 2"):
+        fold_indices(2, 3)
+    with pytest.raises(ParameterError, match="folds needs a whole number of at least 2; got 1"):
+        fold_indices(10, 1)
+    with pytest.raises(ParameterError, match="folds needs a whole number"):
+        fold_indices(10, 2.5)
+
+
+def test_folds_are_drawn_from_the_seed():
+    def held_out(seed: int) -> list[list[int]]:
+        return [held.tolist() for _, held in fold_indices(40, 4, random_state=seed)]
+
+    assert held_out(0) == held_out(0) != held_out(1)
+    assert held_out(0) != [list(range(fold, 40, 4)) for fold in range(4)], (
+        "sets are drawn, not taken in turns"
+    )
+    assert fold_indices(40, 4)[0][1].tolist() == held_out(0)[0], "0 is the default"
+
+
+def test_times_are_cut_where_stretches_come_nearest_to_equal_counts():
+    times = (
+        [7] * 5 + [8] * 1 + [10] * 2 + [20] * 4
+    )  # thirds end at 4 and 8 of 12 sets; times end at 5, 6, 8, 12
+    first, second = forward_folds(times, 2)
+    assert (first[0].tolist(), first[1].tolist()) == ([0, 1, 2, 3, 4], [5, 6, 7])
+    assert (second[0].tolist(), second[1].tolist()) == (list(range(8)), [8, 9, 10, 11])
+
+
+def test_each_stretch_of_time_has_a_time_of_its_own():
+    late = np.repeat([1, 2, 3, 4], [1, 1, 1, 97])  # by counts alone, all would be cut at the end
+    assert [held.tolist() for _, held in forward_folds(late, 3)] == [[1], [2], list(range(3, 100))]
+    early = np.repeat([1, 2, 3, 4], [97, 1, 1, 1])
+    assert [held.tolist() for _, held in forward_folds(early, 3)] == [[97], [98], [99]]
+    (train, held_out), *others = forward_folds([5, 4], 1)
+    assert (train.tolist(), held_out.tolist(), others) == ([1], [0], [])
+    with pytest.raises(DataError, match="1 folds forward in time need sets of at least 2 times; there are 1"):
+        forward_folds([5, 5], 1)
+    with pytest.raises(ParameterError, match="folds needs a whole number of at least 1; got 0"):
+        forward_folds([1, 2], 0)
+
+
+def test_groups_are_numbered_whatever_their_labels():
+    found = labels_of(["b", "a", "b", "c"], 4)
+    assert found.tolist() == [1, 0, 1, 2]
+    assert found.dtype == np.int64
+    with pytest.raises(DataError, match=r"one label a set, shape \(3,\); got \(2,\)"):
+        labels_of([1, 2], 3)
 
 
 # --- the sign-flip test ---------------------------------------------------------------------------
@@ -61,6 +120,35 @@ def test_many_units_are_sampled_by_the_plus_one_rule():
     assert again == sampled, "a seed and its generator are the same"
 
 
+def test_fourteen_units_are_enumerated_and_fifteen_are_sampled():
+    assert sign_flip_p_value(np.ones(14), resamples=9) == 1 / 2**14
+    assert sign_flip_p_value(np.ones(15), resamples=9) == 1 / 10
+    assert sign_flip_p_value(np.ones(15)) == 1 / 2001, "2,000 is the default"
+
+
+def test_the_other_tail_counts_only_in_a_two_sided_test():
+    worse = -np.ones(4)
+    assert sign_flip_p_value(worse) == 1.0
+    assert sign_flip_p_value(worse, alternative="two-sided") == 2 / 16
+    many = np.random.default_rng(5).normal(-0.4, 1, 20)
+    p = sign_flip_p_value(many, resamples=4000, random_state=2, alternative="two-sided")
+    assert p == pytest.approx(2 * sign_flip_p_value(-many, resamples=4000, random_state=2), rel=0.25)
+    with pytest.raises(ParameterError, match="alternative='less' is not known"):
+        sign_flip_p_value(worse, alternative="less")
+    with pytest.raises(ParameterError, match="resamples needs a whole number of at least 1; got 0"):
+        sign_flip_p_value(worse, resamples=0)
+
+
+@pytest.mark.parametrize("alternative", ["greater", "two-sided"])
+def test_a_sum_that_is_equal_but_for_rounding_is_reached(alternative):
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in the last digit."""
+    tails = 1 if alternative == "greater" else 2
+    for order in itertools.permutations([0.1, 0.2, 0.3, -0.6]):
+        # sums of 0.6 and three others: all of 0.6 against 0.6, so 0 is reached by 9 of 16 flips and by all |0|
+        expected = 9 / 16 if tails == 1 else 1.0
+        assert sign_flip_p_value(order, alternative=alternative) == expected
+
+
 def test_clusters_are_flipped_as_wholes():
     differences = np.array([1.0, 2.0, 3.0, -1.0, 2.0, 2.0])
     clusters = ["a", "a", "b", "b", "c", "c"]  # sums 3, 2, 4
@@ -90,6 +178,63 @@ def test_the_interval_of_a_normal_mean_is_that_of_the_textbook():
     low, high = bootstrap_interval(values, resamples=20_000)
     wide = 1.96 * values.std() / 20
     assert (low, high) == pytest.approx((values.mean() - wide, values.mean() + wide), abs=0.05 * wide)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.2])
+def test_the_interval_is_scipys_bca(level):
+    for seed in range(3):
+        values = np.random.default_rng(seed).exponential(size=25)
+        found = bootstrap_interval(
+            values, level=level, resamples=700, random_state=np.random.default_rng(seed)
+        )
+        truth = stats.bootstrap(
+            (values,),
+            np.mean,
+            confidence_level=1 - level,
+            n_resamples=700,
+            method="BCa",
+            random_state=np.random.default_rng(seed),
+        ).confidence_interval
+        assert found == pytest.approx((truth.low, truth.high), rel=1e-9)
+
+
+def test_the_default_interval_is_of_95_percent_and_2000_resamples():
+    values = np.random.default_rng(0).exponential(size=25)
+    explicit = bootstrap_interval(values, level=0.05, resamples=2000, random_state=0)
+    assert bootstrap_interval(values) == explicit != bootstrap_interval(values, random_state=1)
+
+
+def test_a_weight_counts_as_so_many_copies_and_0_as_left_out():
+    values, weights = np.array([0.3, 1.0, 0.1, 0.7, 0.2]), np.array([1, 3, 0, 2, 1])
+    found = bootstrap_interval(values, weights=weights, random_state=1)
+    copies, clusters = np.repeat(values, weights), np.repeat(np.arange(5), weights)
+    assert found == pytest.approx(bootstrap_interval(copies, clusters, random_state=1))
+    assert found == pytest.approx(bootstrap_interval(values, weights=10.0 * weights, random_state=1))
+    clustered = bootstrap_interval(values, [0, 0, 1, 2, 3], weights=weights, random_state=1)
+    assert clustered == pytest.approx(bootstrap_interval(copies, [0, 0, 0, 0, 2, 2, 3], random_state=1))
+    with pytest.raises(DataError, match=r"weights needs one a value, shape \(5,\); got \(4,\)"):
+        bootstrap_interval(values, weights=weights[:4])
+
+
+def test_the_scale_of_values_scales_the_interval():
+    values = np.random.default_rng(3).exponential(size=12)
+    low, high = bootstrap_interval(values, random_state=3)
+    for scale in (1e-90, 1e-9, 1e9, 1e90):
+        assert bootstrap_interval(scale * values, random_state=3) == pytest.approx(
+            (scale * low, scale * high)
+        )
+
+
+def test_intervals_need_values_in_one_row_and_a_level_between_0_and_1():
+    with pytest.raises(DataError, match=r"an array of one axis; got shape \(2, 2\)"):
+        bootstrap_interval(np.ones((2, 2)))
+    with pytest.raises(DataError, match="at least 2 clusters, to measure their spread; there is 1"):
+        bootstrap_interval([0.1, 0.3], [7, 7])
+    for level in (0.0, 1.0):
+        with pytest.raises(ParameterError, match="level needs a number above 0 and below 1"):
+            bootstrap_interval([0.1, 0.3], level=level)
+    with pytest.raises(ParameterError, match="resamples needs a whole number of at least 1; got 0"):
+        bootstrap_interval([0.1, 0.3], resamples=0)
 
 
 def test_the_interval_covers_the_mean_about_as_often_as_it_says():
