@@ -35,7 +35,7 @@ TILE_NUMBERS = {
 GRADIENT_NUMBERS = 2**28  # of all pairs together, above which training computes tiles twice to save memory
 FUSED_FROM = 64  # partners, from which a kernel's blocks are filled
 FUSED_ON = {"cuda"}
-FUSED_ALWAYS = False  # not only to score in bfloat16, where the kernel was five times as fast (benchmarks.attention)
+FUSED_ALWAYS = False  # not only to score in bfloat16, where it is five times as fast: benchmarks.attention
 FREQUENCIES = 8  # of the periodic map, for each feature
 
 
