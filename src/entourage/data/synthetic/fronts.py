@@ -83,7 +83,13 @@ def make_fronts(
     check_number("the largest size", high, least=low, whole=True)
     seeds = np.random.default_rng(random_state).integers(2**63, size=-(-n_sets // sets_per_population))
     draws = [
-        _Draw(int(seed), min(sets_per_population, n_sets - i * sets_per_population), n_features, (low, high), population)
+        _Draw(
+            int(seed),
+            min(sets_per_population, n_sets - i * sets_per_population),
+            n_features,
+            (low, high),
+            population,
+        )
         for i, seed in enumerate(seeds)
     ]
     points: list[NDArray[np.float32]] = []
@@ -130,7 +136,9 @@ def _checked_contributions(
     if len(small):
         whole = sides * GRID
         if (whole != np.rint(whole)).any() or whole.max() >= 2**53:
-            raise ParameterError("To check contributions in whole numbers, points must be multiples of 2^-24.")
+            raise ParameterError(
+                "To check contributions in whole numbers, points must be multiples of 2^-24."
+            )
         scale, whole = GRID ** sides.shape[1], whole.astype(np.int64)
         for i in small:
             found[i] = by_integers(whole, int(i)) / scale
@@ -230,12 +238,11 @@ def _one(
             f"{lengths.max()}. Take smaller sizes or a larger population."
         )
     front = fronts[int(rng.choice(len(fronts), p=possible / possible.sum()))]
-    return points[rng.permutation(front)[:size]]
+    chosen: NDArray[np.float32] = points[rng.permutation(front)[:size]]
+    return chosen
 
 
 def _label_sets(lot: _Lot) -> tuple[list[NDArray[np.float64]], int]:
     """Compute the contributions of sets, and how many of them were computed again."""
     found = [_checked_contributions(points, 1.0, lot.check_below) for points in lot.points]
     return [contributions for contributions, _ in found], sum(again for _, again in found)
-
-
