@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Seed, Sets
 from entourage.data.synthetic.boxes import by_boxes, by_integers, compiled
-from entourage.errors import DataError, ParameterError, check_number
+from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
 __all__ = ["Fronts", "exact_contributions", "make_fronts", "non_dominated_fronts"]
 
@@ -130,7 +130,12 @@ def exact_contributions(
 def _checked_contributions(
     points: NDArray[np.floating[Any]], reference: float, check_below: float
 ) -> tuple[NDArray[np.float64], int]:
-    sides = np.maximum(reference - np.asarray(points, dtype=np.float64), 0.0)
+    values = np.asarray(points, dtype=np.float64)
+    if values.ndim != 2:
+        raise ShapeError(f"Contributions need one set, (points, objectives); got shape {values.shape}.")
+    if np.isnan(values).any():
+        raise DataError("Points contain NaN: what they dominate is not known. Drop these points first.")
+    sides = np.maximum(reference - values, 0.0)
     found = by_boxes(sides)
     small = np.flatnonzero(found < check_below)
     if len(small):
@@ -155,11 +160,11 @@ def non_dominated_fronts(points: NDArray[np.floating[Any]]) -> list[NDArray[np.i
     """
     order = np.argsort(points.sum(1, dtype=np.float64), kind="stable")  # none is dominated by a later one
     ranks = np.empty(len(points), dtype=np.int64)
-    compiled(_peel)(np.ascontiguousarray(points[order]), ranks)
+    compiled(_peel)(np.ascontiguousarray(points[order], dtype=np.float64), ranks)
     return [np.sort(order[ranks == rank]) for rank in range(int(ranks.max()) + 1)] if len(points) else []
 
 
-def _peel(points: NDArray[Any], ranks: NDArray[np.int64]) -> None:
+def _peel(points: NDArray[np.float64], ranks: NDArray[np.int64]) -> None:
     """Take front after front from points in the order of their sums; fill the ranks. Compiled."""
     n, d = points.shape
     left = np.arange(n)
