@@ -78,7 +78,7 @@ def test_contributions_worked_by_hand():
 
 @pytest.mark.parametrize("d", [2, 3, 5, 10])
 def test_tiny_contributions_are_as_precise_as_large_ones(d):
-    """One point reaches some multiples of 2^-24 further than its d neighbours, each along one axis; no more is its own."""
+    """One point reaches a few 2^-24 further than its d neighbours, each along one axis; no more is its own."""
     rng = np.random.default_rng(d)
     own = rng.integers(2**22, 2**23, d)
     steps = rng.integers(1, 6, d)
