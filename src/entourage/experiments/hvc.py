@@ -327,7 +327,7 @@ def _about(mode: str, rows: Sequence[Row]) -> str:
     sizes = sorted({row["n_test"] for row in rows})
     trained = sorted({row["n_train"] for row in rows if row["n_train"]})
     machines = ", ".join(sorted({row["machine"] for row in rows}))
-    learnt = f"; ours trained on {' or '.join(f'{n:,}' for n in trained)}" if trained else ""
+    learnt = f"; ours had {' or '.join(f'{n:,}' for n in trained)}, validation included" if trained else ""
     tested = " or ".join(f"{n:,}" for n in sizes)
     return f"{tested} test sets for each number of objectives{learnt} (--{mode}); {machines}."
 
