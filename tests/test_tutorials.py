@@ -4,12 +4,12 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from data_files import REAL, written
 
-FOLDER = ROOT / "docs" / "tutorials"
+FOLDER = Path(__file__).parents[1] / "docs" / "tutorials"
 SOURCE = FOLDER / "run.py"
 PAGES = sorted(page.stem for page in FOLDER.glob("*.md") if page.stem != "index")
 MOST_CPU_SECONDS = 90  # thirty on the machine of the pages

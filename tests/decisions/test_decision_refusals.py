@@ -39,7 +39,6 @@ ROLES = {
     "set_id": "visit",
     "target": "bought",
     "features": ["brand", "price", "fresh"],
-    "situation": ["hour"],
 }
 
 

@@ -20,6 +20,9 @@ from entourage.choice import (
 from entourage.data import Sets
 from entourage.errors import UserError
 
+# sixty choices don't identify all that is fitted here; what is refused is the question
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 N = 60
 RNG = np.random.default_rng(0)
 X = RNG.uniform(1, 5, size=(N, 4, 2))
