@@ -151,6 +151,7 @@ def test_an_unknown_page_is_named(tutorial, capsys):
     assert "No tutorial is called yours; there are mine." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", PAGES)
 def test_a_tutorial_prints_what_it_shows(name):
