@@ -58,8 +58,18 @@ def test_the_verdict_keeps_to_the_level_and_admits_a_narrow_margin():
             0.05,
             "Significant context effect: chance − linear = +0.020, 95 % CI [0.010, 0.030], p = 0.050",
         ),
-        (0.0501, 0.05, "No significant context effect: chance − linear = +0.020, 95 % CI "),
-        (0.03, 0.01, "No significant context effect: chance − linear = +0.020, 99 % CI "),
+        (
+            0.0501,
+            0.05,
+            "No significant context effect (by the test, although the interval excludes 0): chance − linear = +0.020, "
+            "95 % CI [0.010, 0.030], p = 0.050",
+        ),
+        (
+            0.03,
+            0.01,
+            "No significant context effect (by the test, although the interval excludes 0): chance − linear = +0.020, "
+            "99 % CI ",
+        ),
     ]:
         changed = dataclasses.replace(found, p_value=p, level=level, gain=0.02, interval=(0.01, 0.03))
         assert verdict(changed).startswith(says)
@@ -84,6 +94,10 @@ def test_the_headline_says_the_same_in_plain_words():
     assert headline(none) == (
         "No significant context effect: models that see the other objects change 0/1-ranking accuracy by +0.020 "
         "(90 % CI −0.001 to 0.041)."
+    )
+    few = dataclasses.replace(sure, p_value=0.09)
+    assert headline(few).startswith(
+        "No significant context effect by the test, although the interval excludes 0: models"
     )
     lower = {"metric": "ranking_loss"}
     assert "objects lower 0/1-ranking loss by 0.020 (" in headline(dataclasses.replace(sure, **lower))

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from entourage import FATE, FETA, ContextFree, Ranker
+from entourage import FATE, FETA, ContextFree, Ranker, SetAttention
 from entourage.data import Sets, make_medoid
 from entourage.errors import ParameterError, ShapeError
 from entourage.estimators import fit_together
 from entourage.losses import hinge_ranking_loss
+from entourage.nets.ensemble import Stack
+from entourage.nets.layers import TILE_OBJECTS
 from entourage.training.batches import Resident
 from entourage.training.stacked import train_together
 
@@ -108,6 +110,17 @@ def test_what_cannot_be_stacked_is_fitted_one_after_the_other():
     for models, data in cases:
         fit_together(models, data)
         assert [model.n_steps_ for model in models] == [5] * len(models)
+
+
+@pytest.mark.parametrize("net", [FATE(width=4), FETA(width=4), ContextFree(width=4), SetAttention(width=4)])
+def test_many_sets_are_scored_by_all_members_as_by_each(net):
+    """More objects than a tile holds: effects of 6,768 sets failed here."""
+    scorers = [net.build(2, torch.Generator().manual_seed(seed)) for seed in (0, 1)]
+    objects = torch.randn(TILE_OBJECTS["cpu"] // 2 + 1, 2, 2, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        together = Stack(scorers).each(objects)
+        each = torch.stack([scorer(objects) for scorer in scorers])
+    assert torch.allclose(together, each, atol=1e-5)
 
 
 def test_weights_and_situations_are_stacked_too():

@@ -12,7 +12,7 @@ from torch.func import functional_call, stack_module_state
 from entourage.data.shapes import Mask, Objects, Scores
 from entourage.errors import ParameterError
 from entourage.nets.base import Scorer
-from entourage.nets.layers import Dropout, MaskedBatchNorm
+from entourage.nets.layers import Dropout, MaskedBatchNorm, is_one_tile
 
 __all__ = ["Stack"]
 
@@ -113,7 +113,9 @@ class Stack(Scorer):
         """
         one = self._one[0].train(self.training)
         n, m = objects.shape[-3:-1]
-        if not self.stackable or not one.in_one_piece(self.members * n, m):
+        shared = objects[0] if objects.ndim == 4 else objects
+        # tiles are written into one array, which vmap can't do
+        if not self.stackable or not one.in_one_piece(self.members * n, m) or not is_one_tile(shared):
             return torch.stack(list(self.one_by_one(objects, mask)))
 
         def score(state: dict[str, Tensor], objects: Tensor) -> Tensor:

@@ -66,6 +66,8 @@ def verdict(comparison: "Comparison") -> str:
     lower = ", by which it is lower" if c.metric in LOWER_IS_BETTER else ""
     narrow = significant and c.interval[0] <= 0
     narrowly = " (narrowly: the interval is two-sided, the test one-sided)" if narrow else ""
+    if not significant and c.interval[0] > 0:  # of few units a bootstrap interval is too narrow
+        narrowly = " (by the test, although the interval excludes 0)"
     gained = f": {meaning.format(100 * c.gain)}" if significant and meaning else ""
     return (
         f"{'Significant' if significant else 'No significant'} context effect{narrowly}: {with_context} − {without} = "
@@ -93,8 +95,9 @@ def headline(comparison: "Comparison") -> str:
     gain, (low, high), level = c.gain, c.interval, f"{100 * (1 - c.level):g} % CI"
     if c.p_value > c.level:
         change, ends = (-gain, (-high, -low)) if lower else (gain, (low, high))
+        although = " by the test, although the interval excludes 0" if low > 0 else ""
         return (
-            f"No significant context effect: models that see the other objects change {name} by "
+            f"No significant context effect{although}: models that see the other objects change {name} by "
             f"{_signed(change, plus=True)} ({level} {_signed(ends[0])} to {_signed(ends[1])})."
         )
     return (
