@@ -59,7 +59,9 @@ def check_net(net: Any, n_features: int = 3) -> list[str]:
         scorer = net.build(n_features, generator).double()
         with torch.no_grad():
             for parameter in scorer.parameters():
-                parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64), alpha=0.1)
+                parameter.add_(
+                    torch.randn(parameter.shape, generator=generator, dtype=torch.float64), alpha=0.1
+                )
         return scorer.eval()
 
     _check_weights(net, n_features)
