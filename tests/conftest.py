@@ -30,10 +30,19 @@ if importlib.util.find_spec("beartype") or "CI" in os.environ:  # a lent GPU mac
 
 ALWAYS = [ROOT / "tests" / "nets", ROOT / "tests" / "tasks"]  # the laws, nets and losses
 EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as make long-tests does; a third slower
+COMPILED = ("boxes", "front_geometry", "fronts")  # modules that need numba
 
 
 def pytest_report_header():
     return None if importlib.util.find_spec("beartype") else "axes are not checked: beartype is not installed"
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the examples of what is compiled, where there is no compiler."""
+    if importlib.util.find_spec("numba") is None:
+        for item in items:
+            if isinstance(item, pytest.DoctestItem) and item.path.stem in COMPILED:
+                item.add_marker(pytest.mark.skip(reason="fronts need numba, of the extra [hypervolume]"))
 
 
 @pytest.fixture(autouse=True)
