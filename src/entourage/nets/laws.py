@@ -59,7 +59,9 @@ def check_net(net: Any, n_features: int = 3) -> list[str]:
         scorer = net.build(n_features, generator).double()
         with torch.no_grad():
             for parameter in scorer.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+                parameter.add_(
+                    torch.randn(parameter.shape, generator=generator, dtype=torch.float64), alpha=0.1
+                )
         return scorer.eval()
 
     _check_weights(net, n_features)
@@ -262,9 +264,9 @@ def gradients_match_finite_differences(make: Make, d: int) -> None:
             return scores
 
         inputs = objects.clone().requires_grad_()
-        torch.autograd.gradcheck(at, (inputs, scorer))
+        torch.autograd.gradcheck(at, (inputs, scorer))  # type: ignore[arg-type]
         step = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        torch.autograd.gradcheck(along, (step, scorer, weights, directions))
+        torch.autograd.gradcheck(along, (step, scorer, weights, directions))  # type: ignore[arg-type]
 
 
 def a_large_set_scores_like_its_float64_self(make: Make, d: int) -> None:
