@@ -218,7 +218,10 @@ def test_files_that_can_not_be_read_or_written_say_why(tmp_path):
         read_table(twice)
     table = pa.table({"race": [1]})
     for name, says in [
-        ("t.xlsx", "tables can be written as .csv, .tsv, .parquet, .pq, .feather, .arrow, .jsonl, .ndjson, plain"),
+        (
+            "t.xlsx",
+            "tables can be written as .csv, .tsv, .parquet, .pq, .feather, .arrow, .jsonl, .ndjson, plain",
+        ),
         ("t.letor", "tables can be written as"),
         ("t.csv.zst", "plain or with .gz"),
         ("t.parquet.gz", "parquet files are compressed inside; leave .gz off"),

@@ -114,7 +114,9 @@ def tune(
     )
     default_net: dict[str, Any] = {}
     if isinstance(model, NetEstimator) and (model.net is None or isinstance(model.net, str)):
-        default_net = {"net": check_net(model.net)}  # what it means: its parameters need something to belong to
+        default_net = {
+            "net": check_net(model.net)
+        }  # what it means: its parameters need something to belong to
         model = clone(model).set_params(**default_net)
     space = space_of(model) if space is None else space
     check_space(model, space)
