@@ -1,14 +1,17 @@
 """What the README shows is run: Python, commands as they are typed; its table is what the rows say."""
 
+import gzip
 import json
 import re
 import shlex
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import run
+from data_files import real
 
 from entourage import Ranker
 
@@ -52,6 +55,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
     make_races(tmp_path / "races.csv", 60, seed=0)
     make_races(tmp_path / "next.csv", 10, seed=1)
     commands = [one for one in commands_of(README) if {"races.csv", "next.csv"} & set(one)]
+    commands = [one for one in commands if "race_id" not in one]  # the verdict's table is a real one
     assert [one[0] for one in commands] == ["compare", "fit", "predict", "explore"]
     quick = {
         "compare": ["--steps", "20", "--workers", "1", "--models", "linear,FATE,FATE ablated"],
@@ -64,6 +68,15 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
             assert "context effect" in out
     assert len((tmp_path / "ranked.csv").read_text().splitlines()) == 51
     assert "</html>" in (tmp_path / "explorer.html").read_text()[-200:]
+
+
+def test_the_command_of_the_verdict_names_columns_of_the_real_table():
+    (command,) = [one for one in commands_of(README) if "race_id" in one]
+    named = [value for option, value in pairwise(command) if option.startswith("--")]
+    table = next(real("f1_races").glob("*.csv.gz"))
+    columns = gzip.decompress(table.read_bytes()).decode().partition("\n")[0].split(",")
+    assert len(named) == 10
+    assert set(named) <= set(columns)
 
 
 def table_below(text, heading):
