@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.entourage
 PAGES := tests/serving/browser
 
-.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests coverage mutation check bench pages docs dist wheel wheels lowest clean
+.PHONY: setup setup-ray setup-browser demo test heavy-tests browser ray long-tests coverage mutation check bench pages docs tutorials dist wheel wheels lowest clean
 
 setup: $(STAMP)-dev
 
@@ -71,6 +71,9 @@ docs: $(STAMP)-dev  ## docs/_build/html/index.html, with explorers of simulated 
 	$(BIN)/python docs/explorers/make.py --out docs/_build/html/explorers $(if $(DATA),--data $(DATA))
 	$(MAKE) pages
 	$(BIN)/python docs/check.py docs/_build/html
+
+tutorials: $(STAMP)-dev  ## make tutorials DATA=folder: runs the tutorials on real data, compares what they print with what they show; minutes
+	$(BIN)/python docs/tutorials/run.py --check $(if $(DATA),--data $(DATA))
 
 dist: $(STAMP)-package  ## dist/: the source distribution, and the wheel that it builds; their contents are checked
 	rm -rf dist

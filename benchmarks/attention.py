@@ -1,7 +1,7 @@
 """Attention over pairs on a GPU, the kernel against portable tiles in one process: ``python -m benchmarks.attention``.
 
 Scoring of one set of 3,355 objects, growth of time and memory up to 100,000, training steps of 64 sets of 100 and of
-1,024 sets of 5, all with the kernel switched on, whatever `entourage.nets.message_passing.FUSED_ON` says; errors
+1,024 sets of 5, all with the kernel, also where the library takes the tiles (`message_passing.FUSED_ALWAYS`); errors
 beside float64. Rows in ``results/attention.json``.
 """
 
@@ -31,12 +31,12 @@ Row = dict[str, Any]
 @contextmanager
 def kernel(on: bool) -> Iterator[None]:
     """Switch the kernel on or off; sets that are too small for it stay with the tiles."""
-    before = message_passing.FUSED_ON
-    message_passing.FUSED_ON = {"cuda"} if on else set()
+    before = message_passing.FUSED_ON, message_passing.FUSED_ALWAYS
+    message_passing.FUSED_ON, message_passing.FUSED_ALWAYS = {"cuda"} if on else set(), True
     try:
         yield
     finally:
-        message_passing.FUSED_ON = before
+        message_passing.FUSED_ON, message_passing.FUSED_ALWAYS = before
 
 
 def made(rounds: int, device: torch.device) -> torch.nn.Module:

@@ -3,9 +3,10 @@
     python -m benchmarks.evolution --weights FOLDER_OF_HVC_NET --model hvc-folder/models/…/model.entourage
     python -m benchmarks.evolution --show
 
-A steady-state algorithm like SMS-EMOA (Beume, Naujoks and Emmerich 2007): one offspring a step by pymoo's operators, then
-of the worst front the point goes that contributes least. Objectives of a front are brought to the unit cube by its
-smallest and 1.1 times its range, for all ways of selection alike. Rows go to benchmarks/results/evolution.jsonl.
+A steady-state algorithm like SMS-EMOA (Beume, Naujoks and Emmerich 2007): one offspring a step by pymoo's operators
+(pip install pymoo), then of the worst front the point goes that contributes least. Objectives of a front are brought to
+the unit cube by its smallest and 1.1 times its range, for all ways of selection alike. Rows go to
+benchmarks/results/evolution.jsonl; a row that is there is not run again.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import torch
 
 import entourage
 from entourage.data import Sets, exact_contributions, non_dominated_fronts
-from entourage.data.synthetic.front_features import front_features, ray_contributions
+from entourage.data.synthetic.front_geometry import front_features, ray_contributions
 from entourage.experiments.hvc_net import HVCNet
 
 FILE = Path(__file__).parent / "results" / "evolution.jsonl"
@@ -45,7 +46,9 @@ def crowding(points: np.ndarray) -> np.ndarray:
     return found
 
 
-def estimates(d: int, weights: Path | None, models: list[Path], rng: np.random.Generator) -> dict[str, Estimate]:
+def estimates(
+    d: int, weights: Path | None, models: list[Path], rng: np.random.Generator
+) -> dict[str, Estimate]:
     """All ways to say what a point of a front contributes."""
     found: dict[str, Estimate] = {
         "exact": exact_contributions,
@@ -69,11 +72,11 @@ def estimates(d: int, weights: Path | None, models: list[Path], rng: np.random.G
 
 def _scores(model: entourage.Ranker, plain: bool, points: np.ndarray) -> np.ndarray:
     sets = Sets.of(points[None].astype(np.float32))
-    return np.concatenate(list(model.predict_scores(sets if plain else front_features(sets, rays=RAYS))))
+    return np.asarray(model.predict_scores(sets if plain else front_features(sets, rays=RAYS))).reshape(-1)
 
 
 def evolve(problem_name: str, d: int, estimate: Estimate, offspring: int, seed: int) -> tuple[float, float]:
-    """Run the algorithm; return the hypervolume reached and the seconds that selection took."""
+    """Run the algorithm; return the hypervolume reached and the seconds of a core that selection took."""
     from pymoo.core.population import Population
     from pymoo.indicators.hv import HV
     from pymoo.operators.crossover.sbx import SBX
@@ -95,18 +98,22 @@ def evolve(problem_name: str, d: int, estimate: Estimate, offspring: int, seed: 
         own = f[worst]
         low, high = own.min(0), own.max(0)
         points = (own - low) / (1.1 * np.maximum(high - low, 1e-12))
-        start = time.perf_counter()
+        start = time.process_time()  # of one thread: what else runs on the machine doesn't count
         loser = worst[int(np.argmin(estimate(points)))] if len(worst) > 1 else worst[0]
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
         x, f = np.delete(x, loser, 0), np.delete(f, loser, 0)
     reached = HV(ref_point=np.full(d, REFERENCE))(f) or 0.0
     return float(reached) / REFERENCE**d, seconds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--weights", type=Path, help="folder of HVC-Net's weights")
-    parser.add_argument("--model", type=Path, action="append", default=[], help="a fitted model; may be given again")
+    parser.add_argument(
+        "--model", type=Path, action="append", default=[], help="a fitted model; may be given again"
+    )
     parser.add_argument("--objectives", type=int, nargs="+", default=[3, 5])
     parser.add_argument("--problem", default="dtlz2")
     parser.add_argument("--seeds", type=int, default=5)
@@ -122,8 +129,16 @@ def main() -> None:
     for d in given.objectives:
         offspring = given.offspring or OFFSPRING[d]
         for seed in range(given.seeds):
-            for name, estimate in estimates(d, given.weights, given.model, np.random.default_rng(seed)).items():
-                key = {"problem": given.problem, "objectives": d, "offspring": offspring, "seed": seed, "by": name}
+            for name, estimate in estimates(
+                d, given.weights, given.model, np.random.default_rng(seed)
+            ).items():
+                key = {
+                    "problem": given.problem,
+                    "objectives": d,
+                    "offspring": offspring,
+                    "seed": seed,
+                    "by": name,
+                }
                 if (given.only and name not in given.only) or any(key.items() <= row.items() for row in rows):
                     continue
                 estimate(np.random.default_rng(0).random((5, d)))  # compiled, loaded
@@ -132,7 +147,7 @@ def main() -> None:
                     **key,
                     "hypervolume": round(reached, 5),
                     "seconds": round(seconds, 2),
-                    "machine": platform.machine(),
+                    "machine": f"{platform.machine()} CPU",
                 }
                 rows.append(row)
                 print(json.dumps(row), flush=True)

@@ -41,6 +41,7 @@ exclude_patterns = [
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
+toc_object_entries = False  # thousands of names in the navigation of each page took most of the build
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False

@@ -1,5 +1,6 @@
 """Axes are checked while the tests run; the hook must come before entourage is imported."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -22,12 +23,26 @@ if not torch.cuda.is_available():
 ROOT = Path(__file__).parents[1]
 WITHOUT_AXES = ("__init__", "attention_triton", "pairs_triton", "registry", "triton_parts")
 CHECKED = [f.stem for f in (ROOT / "src/entourage/nets").glob("*.py") if f.stem not in WITHOUT_AXES]
-jaxtyping.install_import_hook(
-    ["entourage.tasks.losses", *(f"entourage.nets.{name}" for name in CHECKED)], "beartype.beartype"
-)
+if importlib.util.find_spec("beartype") or "CI" in os.environ:  # a lent GPU machine may lack it
+    jaxtyping.install_import_hook(
+        ["entourage.tasks.losses", *(f"entourage.nets.{name}" for name in CHECKED)], "beartype.beartype"
+    )
 
 ALWAYS = [ROOT / "tests" / "nets", ROOT / "tests" / "tasks"]  # the laws, nets and losses
 EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as make long-tests does; a third slower
+COMPILED = ("boxes", "front_geometry", "fronts")  # modules that need numba
+
+
+def pytest_report_header():
+    return None if importlib.util.find_spec("beartype") else "axes are not checked: beartype is not installed"
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the examples of what is compiled, where there is no compiler."""
+    if importlib.util.find_spec("numba") is None:
+        for item in items:
+            if isinstance(item, pytest.DoctestItem) and item.path.stem in COMPILED:
+                item.add_marker(pytest.mark.skip(reason="fronts need numba, of the extra [hypervolume]"))
 
 
 @pytest.fixture(autouse=True)

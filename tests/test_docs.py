@@ -77,7 +77,7 @@ def lines_of(text):
 def check_line(line):
     """Parse a command line as the program would, without running it."""
     words = shlex.split(line, comments=True)
-    words = list(itertools.takewhile(lambda word: word not in ("|", "&&", ";", ">", "2>"), words))
+    words = list(itertools.takewhile(lambda word: word not in ("|", "||", "&&", ";", ">", "2>"), words))
     assert words[0] in COMMANDS or words == ["--help"], f"no command {words[0]!r} in: entourage {line}"
     if words[0] in COMMANDS and "..." not in words:
         COMMANDS[words[0]].make_context(words[0], words[1:])

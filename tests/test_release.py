@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "release"))
 import contents  # noqa: E402  scripts, not modules of the tests
 import environments  # noqa: E402
+import installed  # noqa: E402
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -86,7 +87,7 @@ def test_every_extra_is_documented_and_tried():
     page = (ROOT / "docs" / "releases.md").read_text()
     extras = PYPROJECT["project"]["optional-dependencies"]
     assert [name for name in extras if f"`{name}`" not in page] == []
-    assert set(environments.EXTRAS) == set(extras) - {"dev", "package"}
+    assert set(environments.EXTRAS) == set(installed.MODULES) == set(extras) - {"dev", "package"}
     assert all((ROOT / path).exists() for path in environments.TESTS)
 
 

@@ -4,12 +4,12 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from data_files import REAL, written
 
-FOLDER = ROOT / "docs" / "tutorials"
+FOLDER = Path(__file__).parents[1] / "docs" / "tutorials"
 SOURCE = FOLDER / "run.py"
 PAGES = sorted(page.stem for page in FOLDER.glob("*.md") if page.stem != "index")
 MOST_CPU_SECONDS = 600  # at most 220 on the machine of the pages
@@ -151,6 +151,7 @@ def test_an_unknown_page_is_named(tutorial, capsys):
     assert "No tutorial is called yours; there are mine." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", PAGES)
 def test_a_tutorial_prints_what_it_shows(name):

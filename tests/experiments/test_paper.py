@@ -17,5 +17,5 @@ def test_table_1_holds_every_published_cell():
 
 
 def test_a_table_the_paper_has_not_is_a_clear_error():
-    with pytest.raises(UserError, match="there is effects, expressivity, noguchi, sf, sizes, table1"):
+    with pytest.raises(UserError, match="there is effects, expressivity, hvc, noguchi, sf, sizes, table1"):
         read_claims("table9")

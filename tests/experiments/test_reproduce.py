@@ -13,7 +13,9 @@ from entourage.experiments.rows import Options
 
 
 def test_options_that_mean_nothing_are_refused(tmp_path):
-    assert set(EXPERIMENTS) == {"table1", "table2", "sizes", "effects", "expressivity", "sf", "noguchi"}
+    assert set(EXPERIMENTS) == {
+        *("table1", "table2", "sizes", "effects", "expressivity", "sf", "noguchi", "hvc")
+    }
     with pytest.raises(ParameterError, match="did you mean 'sizes'"):
         reproduce("size", tmp_path, Options())
     for name in ("effects", "expressivity"):

@@ -33,6 +33,7 @@ def count(monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(message_passing, "FUSED_ON", {"cpu", "cuda"})
+    monkeypatch.setattr(message_passing, "FUSED_ALWAYS", True)
     monkeypatch.setattr(message_passing, "FUSED_FROM", 1)
     monkeypatch.setattr(attention_triton, "attend", counted)
     if DEVICE == "cpu":  # the interpreter takes as long for rows that hold nothing
@@ -110,6 +111,19 @@ def test_other_nets_take_the_portable_way(params, count):
     scorer(torch.randn(1, 6, 3))
     scorer.double()(torch.randn(1, 6, 3).double())
     assert not count
+
+
+def test_without_being_asked_it_only_scores_in_bfloat16(count, monkeypatch):
+    monkeypatch.setattr(message_passing, "FUSED_ALWAYS", False)
+    message = PairMessage(16, heads=2, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    states = torch.randn(1, 5, 16, device=DEVICE)
+    message(states)
+    message.bfloat16()(states.bfloat16())  # with gradients
+    with torch.no_grad():
+        message.float()(states)
+        assert not count
+        message.bfloat16()(states.bfloat16())
+    assert len(count) == 1
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="there is no GPU here")

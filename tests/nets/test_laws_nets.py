@@ -130,6 +130,22 @@ def test_a_flaw_is_found_and_named(flaw, law):
         check_net(Flawed(flaw))
 
 
+def test_what_differs_is_said_in_numbers():
+    with pytest.raises(
+        NetError, match=r"padding changes no score\. \d+ of 24 values differ, by up to [\d.]+\. Leave"
+    ):
+        check_net(Flawed("sees padding"))
+
+
+def test_a_module_that_is_no_scorer_is_named():
+    class Bare(Flawed):
+        def build(self, n_features, generator):
+            return linear_map(n_features, 1, generator)
+
+    with pytest.raises(NetError, match=r"build of Bare needs .* entourage\.nets\.Scorer; got Linear"):
+        check_net(Bare())
+
+
 def test_a_net_without_a_flaw_passes():
     check_net(Flawed())
 

@@ -1,8 +1,12 @@
 """A net of a user's own, registered by name."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
+from data_files import written
 
 from entourage import FATE, ContextFree, DiscreteChooser, Ranker, load
 from entourage.errors import ModelFileError, ParameterError
@@ -76,6 +80,38 @@ def test_a_file_of_a_net_that_nobody_registered_says_what_to_do(forgets, tmp_pat
     del registry.NETS["centred"]
     with pytest.raises(ModelFileError, match="its net is 'centred'.*import the module that registers it"):
         load(tmp_path / "m.entourage")
+
+
+MODULE = """
+from entourage import ContextFree
+from entourage.nets import Entry, register
+
+class Mine(ContextFree):
+    def __init__(self, width: int = 8) -> None:
+        super().__init__(width)
+
+register(Entry("mine", Mine, context=False))
+"""
+
+
+@pytest.mark.heavy
+def test_a_command_knows_a_net_whose_module_is_imported_before_it(tmp_path):
+    written(tmp_path / "my_nets.py", MODULE)
+    written(
+        tmp_path / "t.csv",
+        "s,a,place\n" + "".join(f"{s},{s % 7 + i},{i}\n" for s in range(9) for i in (0, 1)),
+    )
+    start = [sys.executable, "-c", "import my_nets; from entourage.cli import main; main()"]
+    fit = ["fit", "t.csv", "--set-id", "s", "--target", "place", "--model", "mine", "-o", "m.entourage"]
+    subprocess.run([*start, *fit], cwd=tmp_path, check=True, capture_output=True)
+    known = subprocess.run(
+        [*start, "info", "m.entourage"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert "mine" in known.stdout.lower()
+    unknown = subprocess.run([sys.executable, "-m", "entourage", "info", "m.entourage"], cwd=tmp_path, check=False,
+                             capture_output=True, text=True)  # fmt: skip
+    assert unknown.returncode == 2
+    assert "import THAT_MODULE; from entourage.cli import main; main()" in unknown.stderr
 
 
 def test_a_cell_that_is_run_again_registers_its_net_anew(forgets):

@@ -27,7 +27,15 @@ HERE = Path(__file__).resolve().parent
 PYTHONS = ["3.11", "3.12", "3.13"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = [name for name in PROJECT["optional-dependencies"] if name not in ("dev", "package")]
-USED = ["boost", "image", "onnx", "report", "serve", "tune"]  # what users ask for; Ray's clusters apart
+USED = [
+    "boost",
+    "hypervolume",
+    "image",
+    "onnx",
+    "report",
+    "serve",
+    "tune",
+]  # what users ask for; Ray's clusters apart
 TOOLS = ["beartype", "httpx", "hypothesis", "jaxtyping", "pandas", "polars", "pytest", "pytest-xdist"]
 TESTS = [  # of the core, in half a minute of one core
     "tests/data/test_sets.py",

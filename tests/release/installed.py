@@ -21,6 +21,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 MODULES = {  # of each extra, beyond what the core brings
     "boost": ["lightgbm"],
+    "hypervolume": ["numba"],
     "tune": ["optuna"],
     "image": ["PIL", "skimage"],
     "report": ["jinja2", "matplotlib"],
@@ -29,6 +30,7 @@ MODULES = {  # of each extra, beyond what the core brings
     "test": ["beartype", "httpx", "hypothesis", "jaxtyping", "pandas", "polars", "pytest", "schemathesis"],
     "ray": ["ray"],
     "browser": ["playwright"],
+    "mutation": ["mutmut"],
     "check": ["importlinter", "mypy"],
     "docs": ["furo", "myst_parser", "sphinx", "sphinx_gallery"],
 }
@@ -130,6 +132,13 @@ def boost(folder: Path) -> None:
     need((scores == model.predict_scores(X)).all(), "Trees score otherwise when they are loaded.")
 
 
+def hypervolume(folder: Path) -> None:
+    from entourage.data import make_fronts
+
+    made = make_fronts(3, 3, random_state=0, sizes=(5, 10), population=500)
+    need(bool((made.contributions > 0).all()), "A point of a front contributes nothing.")
+
+
 def tune(folder: Path) -> None:
     out = folder / "tuned.entourage"
     options = ["--trials", "2", "--folds", "1", "--steps", "20", "--device", "cpu"]
@@ -193,6 +202,7 @@ def small_model(folder: Path) -> None:
 RUNS = {
     "core": core,
     "boost": boost,
+    "hypervolume": hypervolume,
     "tune": tune,
     "image": image,
     "report": report,

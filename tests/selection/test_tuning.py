@@ -9,7 +9,7 @@ from entourage.baselines import MODELS, LambdaMART, RankSVM
 from entourage.data import Sets, make_hypervolume
 from entourage.data.resampling import fold_indices
 from entourage.errors import ParameterError, TrainingError
-from entourage.selection.spaces import SPACES, Choice, Real, Whole
+from entourage.selection.spaces import SPACES, Choice, Real, Whole, few_sets_space, space_of
 from entourage.selection.tuning import nested_cross_validation, tune
 
 X, RANKS = make_hypervolume(n_sets=120, random_state=0)
@@ -47,6 +47,17 @@ def test_a_default_net_can_be_tuned():
     model = Ranker(steps=2, device="cpu", random_state=0)
     found = tune(model, X, RANKS, trials=2, folds=1)
     assert isinstance(clone(model).set_params(**found.params).fit(X, RANKS).net_, FATE)
+
+
+def test_a_named_net_is_searched_like_the_net_itself():
+    named, given = (Ranker(net, steps=2, device="cpu", random_state=0) for net in ("fate", FATE()))
+    assert space_of(named) == space_of(given)
+    assert few_sets_space(named) == few_sets_space(given)
+    space = {"net__width": Choice((4, 8))}
+    found = tune(named, X, RANKS, space=space, trials=3, folds=1)
+    assert found.score == tune(given, X, RANKS, space=space, trials=3, folds=1).score
+    best = clone(named).set_params(**found.params).fit(X, RANKS)
+    assert best.net_.width == found.params["net__width"]
 
 
 def test_settings_that_cannot_be_trained_do_not_stop_the_search():

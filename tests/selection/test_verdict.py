@@ -229,7 +229,10 @@ def test_what_a_reader_must_know_besides():
         "The time limit ended the training of FATE (in 2 fits), FETA (in 1 fits): these may do better; give more time "
         "(--budget)."
     ]
-    end = "still improving when training ended (1,500 steps): a short training can look like context; give more steps (--steps)."
+    end = (
+        "still improving when training ended (1,500 steps): a short training can look like context; give more "
+        "steps (--steps)."
+    )
     for names, joined in [
         (["A"], "A was"),
         (["A", "B"], "A and B were"),

@@ -102,7 +102,8 @@ def compare_logits(
     Parameters
     ----------
     models : fitted models by name
-    nested : further pairs of names, restricted and full, that you know to be nested
+    nested : further pairs of names, restricted and full, that you know to be nested; the full one needs more
+        identified parameters
 
     Examples
     --------
@@ -144,6 +145,12 @@ def compare_logits(
         )
         for name, model in models.items()
     )
+    for a, b in nested:
+        if models[b].n_parameters_ <= models[a].n_parameters_ + 0.5:
+            raise ParameterError(
+                f"nested says that {a!r} is a restricted {b!r}, which has no more identified parameters "
+                f"({models[a].n_parameters_:g} and {models[b].n_parameters_:g}). Swap the two, or leave them out."
+            )
     tests = [
         _test(a, models[a], b, models[b])
         for a in models

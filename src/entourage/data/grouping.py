@@ -181,8 +181,8 @@ def times_of(frame: Any, packed: PackedTable, name: str) -> NDArray[np.int64]:
     codes, labels = _labels_of_sets(frame, packed, name, "orders sets in time")
     if pa.types.is_dictionary(labels.type):
         labels = labels.dictionary_decode()
-    if labels.null_count:
-        raise DataError(f"Column {name!r} orders sets in time; it is missing in {labels.null_count} of them.")
+    held, codes = np.unique(codes, return_inverse=True)
+    labels = labels.take(pa.array(held))  # a dictionary may hold others, missing ones too
     if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
         first = next((text for text in labels.to_pylist() if not re.match(_ISO, text)), None)
         if first is not None:

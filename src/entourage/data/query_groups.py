@@ -56,7 +56,13 @@ def sets_from_groups(
         )
     if relevance is not None and ranks is not None:
         raise ParameterError("relevance and ranks both came; pass the one that your labels are.")
-    targets, worst = _ranks_of(relevance, len(objects)) if relevance is not None else (ranks, None)
+    targets: Any
+    if relevance is not None:
+        targets, worst = _ranks_of(relevance, len(objects))
+    else:
+        targets, worst = ranks if ranks is None else as_targets(ranks, len(objects)), None
+        if targets is not None:
+            targets = np.where(targets == -1, np.nan, targets)
     return Sets(objects, offsets_of(sizes), targets, situation, worst=worst)
 
 

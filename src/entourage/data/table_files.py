@@ -38,15 +38,19 @@ _BLOCK = 1 << 26  # bytes of a CSV that are typed together
 
 def kind_of(path: Path) -> tuple[str, str]:
     """Return what a file is by its name, and its compression or ""."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
-    kind = EXTENSIONS.get(suffixes[-1] if suffixes else "")
+    kind, compression = _by_name(path)
     if kind is None:
         raise DataError(
             f"{path.name}: a table needs one of the extensions {', '.join(EXTENSIONS)}, by which it is read; "
             f"behind it may stand {', '.join(sorted(COMPRESSIONS))}. Rename the file to what it is."
         )
     return kind, compression
+
+
+def _by_name(path: Path) -> tuple[str | None, str]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+    return EXTENSIONS.get(suffixes[-1] if suffixes else ""), compression
 
 
 def read_table(
@@ -121,10 +125,11 @@ def read_table(
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
     """Write a table, all or nothing, as its extension says."""
     path = Path(path)
-    kind, compression = kind_of(path)
+    kind, compression = _by_name(path)
     if kind not in _WRITERS or compression not in ("", ".gz"):
+        written = [extension for extension, kind in EXTENSIONS.items() if kind in _WRITERS]
         raise DataError(
-            f"{path.name}: tables can be written as {', '.join(_WRITERS)}, plain or with .gz; name another file."
+            f"{path.name}: tables can be written as {', '.join(written)}, plain or with .gz; name another file."
         )
     if kind in ("parquet", "arrow") and compression:
         raise DataError(f"{path.name}: {kind} files are compressed inside; leave {compression} off.")

@@ -180,8 +180,11 @@ class _Measure:
             found[f"{side} affected by set"] = self._affected(own)
         if self.surplus:
             found |= self._surplus()
-        keep = [name for name in found if detailed or np.size(found[name]) < 1000 or "share" in name]
-        return {name: found[name] for name in keep}
+        if detailed:
+            return found
+        single = [name for name in found if "object" in name or name.endswith(" by set")]
+        large = [name for name in found if np.size(found[name]) >= 1000 and "share" not in name]
+        return {name: value for name, value in found.items() if name not in {*single, *large}}
 
     def _affected(self, p: Floats) -> Floats:
         """Return the share of the objects that change, are added or are removed, in each set."""

@@ -363,7 +363,8 @@ def _net(section: Any, weights: dict[str, Tensor]) -> Net:
     if name not in NETS:
         raise ModelFileError(
             f"its net is {name[:100]!r}, of which nothing is known here. If it is a net of your own, import the module "
-            "that registers it (entourage.nets.register) before the file is loaded."
+            "that registers it (entourage.nets.register) before the file is loaded; for a command, start it by: python "
+            '-c "import THAT_MODULE; from entourage.cli import main; main()"'
         )
     kind = NETS[name]
     params = params_of(kind, section.get("params"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from entourage.data.files import write_atomically
 from entourage.data.sets import Sets
 from entourage.data.synthetic.boxes import require_compiler
-from entourage.data.synthetic.front_features import front_features, ray_contributions
+from entourage.data.synthetic.front_geometry import front_features, ray_contributions
 from entourage.data.synthetic.fronts import exact_contributions
 from entourage.errors import UserError
 from entourage.estimators import Ranker
@@ -86,7 +86,11 @@ class ContributionJob(Job):
         """Where the run of training is kept."""
         content = json.dumps([self.identity, self.task, self.model, self.repetition], sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:12]
-        return Path(self.folder) / "models" / f"{self.task}-{self.model}-{digest}".replace(" ", "").replace(",", "-")
+        return (
+            Path(self.folder)
+            / "models"
+            / f"{self.task}-{self.model}-{digest}".replace(" ", "").replace(",", "-")
+        )
 
 
 def run_hvc(folder: Path, options: Options) -> str:
@@ -292,7 +296,9 @@ def _cells(claims: dict[str, Any], rows: Sequence[Row], task: str, which: str) -
         lines.append([row["model"], *shares, trained, f"{own['milliseconds_a_set']:.2g}"])
     published = claims["published"].get(task)
     if which == "test" and published:
-        lines.append(["*published: HVC-Net, 5 rounds*", published["least"], published["largest"], "", "", "", ""])
+        lines.append(
+            ["*published: HVC-Net, 5 rounds*", published["least"], published["largest"], "", "", "", ""]
+        )
     if mine:
         exact = min(row[which]["exact_milliseconds_a_set"] for row in mine)
         lines.append(["*exact*", "1", "1", "1", "0", "–", f"{exact:.2g}"])
@@ -321,10 +327,9 @@ def _about(mode: str, rows: Sequence[Row]) -> str:
     sizes = sorted({row["n_test"] for row in rows})
     trained = sorted({row["n_train"] for row in rows if row["n_train"]})
     machines = ", ".join(sorted({row["machine"] for row in rows}))
-    learnt = f"; ours trained on {' or '.join(f'{n:,}' for n in trained)}" if trained else ""
-    return (
-        f"{' or '.join(f'{n:,}' for n in sizes)} test sets for each number of objectives{learnt} (--{mode}); {machines}."
-    )
+    learnt = f"; ours had {' or '.join(f'{n:,}' for n in trained)}, validation included" if trained else ""
+    tested = " or ".join(f"{n:,}" for n in sizes)
+    return f"{tested} test sets for each number of objectives{learnt} (--{mode}); {machines}."
 
 
 def _legend(claims: dict[str, Any]) -> str:

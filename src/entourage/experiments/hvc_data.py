@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from entourage.data.files import replacing
 from entourage.data.sets import Sets
-from entourage.data.synthetic.front_features import front_features
+from entourage.data.synthetic.front_geometry import front_features
 from entourage.data.synthetic.fronts import make_fronts
 from entourage.errors import DataError
 from entourage.report.page import make_folder
@@ -42,7 +42,9 @@ class FrontFile:
     def path(self, folder: Path) -> Path:
         """Where it is kept."""
         content = json.dumps([VERSION, asdict(self)], sort_keys=True)
-        return folder / f"{self.role}-{self.n_features}-{hashlib.sha256(content.encode()).hexdigest()[:16]}.npz"
+        return (
+            folder / f"{self.role}-{self.n_features}-{hashlib.sha256(content.encode()).hexdigest()[:16]}.npz"
+        )
 
 
 @dataclass(frozen=True)

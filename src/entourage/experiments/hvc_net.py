@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -35,7 +36,7 @@ class HVCNet(nn.Module):
             self.etas = nn.ModuleList(_part(width, width, width, norm=True) for _ in range(rounds))
             self.rho = _part(width, width, 1, norm=False)
             self.load_state_dict(weights)
-        except (OSError, KeyError, ValueError, RuntimeError) as error:
+        except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
             raise UserError(
                 f"{file} doesn't hold the weights of HVC-Net (phi.*, etas.K.*, rho.* as safetensors): {error}"
             ) from None
@@ -49,7 +50,12 @@ class HVCNet(nn.Module):
             raise UserError(
                 f"{folder} holds no weights of HVC-Net for {n_features} objectives, M{n_features}_K10.safetensors."
             )
-        return cls(files[0])
+        net = cls(files[0])
+        if net.n_features != n_features:
+            raise UserError(
+                f"{files[0]} is for {net.n_features} objectives, not {n_features}: is it another's name?"
+            )
+        return net
 
     def forward(self, objects: Tensor, mask: Tensor) -> Tensor:
         """Return the contribution of each point, (n, m)."""

@@ -59,7 +59,9 @@ def check_net(net: Any, n_features: int = 3) -> list[str]:
         scorer = net.build(n_features, generator).double()
         with torch.no_grad():
             for parameter in scorer.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+                parameter.add_(
+                    torch.randn(parameter.shape, generator=generator, dtype=torch.float64), alpha=0.1
+                )
         return scorer.eval()
 
     _check_weights(net, n_features)
@@ -96,9 +98,13 @@ def _check_description(net: Net) -> None:
 def _check_weights(net: Net, n_features: int) -> None:
     """See that the weights come from the generator, and from nothing else."""
     before = torch.get_rng_state()
-    weights = [
-        list(net.build(n_features, torch.Generator().manual_seed(seed)).parameters()) for seed in (0, 0, 1)
-    ]
+    built = [net.build(n_features, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+    if not isinstance(built[0], Scorer):
+        raise NetError(
+            f"build of {type(net).__name__} needs to return a module derived from entourage.nets.Scorer; got "
+            f"{type(built[0]).__name__}."
+        )
+    weights = [list(scorer.parameters()) for scorer in built]
     same = all(torch.equal(a, b) for a, b in zip(weights[0], weights[1], strict=True))
     other = any(not torch.equal(a, b) for a, b in zip(weights[0], weights[2], strict=True))
     if not (same and other and torch.equal(torch.get_rng_state(), before)):
@@ -134,7 +140,17 @@ def _must(holds: bool, reason: str) -> None:
         raise AssertionError(reason)
 
 
-_agree = torch.testing.assert_close
+def _agree(came: Tensor, due: Tensor, *, rtol: float | None = None, atol: float | None = None) -> None:
+    """See that values are equal but for rounding; by default that of their type."""
+
+    def words(found: str) -> str:
+        if came.shape != due.shape:
+            return found
+        close = torch.isclose(came, due, rtol=rtol or 1e-7, atol=atol or 1e-7)
+        most = float((came - due).detach().abs().max())
+        return f"{int((~close).sum())} of {due.numel()} values differ, by up to {most:.3g}."
+
+    torch.testing.assert_close(came, due, rtol=rtol, atol=atol, msg=words)
 
 
 # --- the laws --------------------------------------------------------------------------------------------
@@ -248,9 +264,9 @@ def gradients_match_finite_differences(make: Make, d: int) -> None:
             return scores
 
         inputs = objects.clone().requires_grad_()
-        torch.autograd.gradcheck(at, (inputs, scorer))
+        torch.autograd.gradcheck(at, (inputs, scorer))  # type: ignore[arg-type]
         step = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        torch.autograd.gradcheck(along, (step, scorer, weights, directions))
+        torch.autograd.gradcheck(along, (step, scorer, weights, directions))  # type: ignore[arg-type]
 
 
 def a_large_set_scores_like_its_float64_self(make: Make, d: int) -> None:

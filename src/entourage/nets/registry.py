@@ -111,6 +111,8 @@ def register(entry: Entry) -> None:
     """Make a net of your own known by its name: to model files, ``Ranker("name")``, ``--model name`` and `tune`.
 
     A model file holds no code, so whoever loads a model of this net must have imported the module that registers it.
+    A command imports a module ``my_nets`` when it is started by
+    ``python -c "import my_nets; from entourage.cli import main; main()"`` instead of ``entourage``.
     Check the net first: :func:`entourage.nets.laws.check_net`.
 
     Parameters

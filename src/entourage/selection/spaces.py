@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import clone
+
 from entourage.errors import ParameterError, check_choice
 from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
@@ -15,7 +17,7 @@ from entourage.estimators.baselines import (
     RankBoost,
     RankSVM,
 )
-from entourage.nets import FATE, REGISTRY, Entry, entry_of
+from entourage.nets import FATE, NETS, REGISTRY, Entry, entry_of
 from entourage.nets.registry import Choice, Real, Space, Whole
 
 __all__ = [
@@ -85,8 +87,10 @@ def few_sets_space(model: SetPredictor) -> Space:
     """
     if not isinstance(model, NetEstimator):
         return space_of(model)
-    space = {key: what for key, what in _FEW_SETS.items() if key in model.get_params()}
-    entry = entry_of(FATE() if model.net is None else model.net)  # type: ignore[arg-type]
+    net = _net_of(model)
+    known = clone(model).set_params(net=net).get_params()
+    space = {key: what for key, what in _FEW_SETS.items() if key in known}
+    entry = entry_of(net)
     in_context = entry is None or entry.context
     return (
         space | ({} if entry is None else entry.small_space) | (_LOSS if in_context and _ranks(model) else {})
@@ -103,9 +107,15 @@ def space_of(model: SetPredictor) -> Space:
     {'C': Real(low=0.0001, high=100.0, log=True)}
     """
     if isinstance(model, NetEstimator):
-        space = _space_of_net(FATE() if model.net is None else model.net)
+        space = _space_of_net(_net_of(model))
         return space if _ranks(model) else {key: what for key, what in space.items() if key != "loss"}
     return SPACES.get(type(model), {})
+
+
+def _net_of(model: NetEstimator) -> Any:
+    """Return the net that is trained: by default FATE, and that which a name stands for."""
+    net: Any = FATE() if model.net is None else model.net
+    return NETS[net]() if isinstance(net, str) and net in NETS else net
 
 
 def _space_of_net(net: Any) -> Space:

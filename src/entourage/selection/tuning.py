@@ -25,7 +25,7 @@ from entourage.estimators import NetEstimator
 from entourage.estimators.base import SetPredictor
 from entourage.estimators.inputs import training_sets
 from entourage.estimators.pretrained_net import is_pretrained
-from entourage.nets import FATE
+from entourage.estimators.setup import check_net
 from entourage.selection.objective import Objective, defined_mean, inner_folds
 from entourage.selection.spaces import Space, check_space, present_choice, settings_of, space_of
 from entourage.selection.study import Search, is_finished, load_optuna, open_study
@@ -113,8 +113,10 @@ def tune(
         model.task, X, y, situation, groups=groups, table=table, codes=model.level_codes
     )
     default_net: dict[str, Any] = {}
-    if isinstance(model, NetEstimator) and model.net is None:
-        default_net = {"net": FATE()}  # what None means: its parameters need something to belong to
+    if isinstance(model, NetEstimator) and (model.net is None or isinstance(model.net, str)):
+        default_net = {
+            "net": check_net(model.net)
+        }  # what it means: its parameters need something to belong to
         model = clone(model).set_params(**default_net)
     space = space_of(model) if space is None else space
     check_space(model, space)

@@ -2,6 +2,7 @@
 
 from entourage.data.synthetic.choices import make_choice, make_digits, make_pareto
 from entourage.data.synthetic.context_effects import effect_utilities, make_context_effect, third_objects
+from entourage.data.synthetic.front_geometry import front_features, ray_contributions
 from entourage.data.synthetic.fronts import Fronts, exact_contributions, make_fronts, non_dominated_fronts
 from entourage.data.synthetic.hypervolume import hypervolume_contributions, make_hypervolume
 from entourage.data.synthetic.medoid import make_medoid, medoid_distances
@@ -10,6 +11,7 @@ __all__ = [
     "Fronts",
     "effect_utilities",
     "exact_contributions",
+    "front_features",
     "hypervolume_contributions",
     "make_choice",
     "make_context_effect",
@@ -20,5 +22,6 @@ __all__ = [
     "make_pareto",
     "medoid_distances",
     "non_dominated_fronts",
+    "ray_contributions",
     "third_objects",
 ]

@@ -41,7 +41,10 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     require_compiler()
     import numba
 
-    made: Callable[..., Any] = numba.njit(cache=True)(function)
+    try:
+        made: Callable[..., Any] = numba.njit(cache=True)(function)
+    except RuntimeError:  # neither the folder of the source nor the user's can be written to
+        made = numba.njit(function)
     return made
 
 
@@ -107,9 +110,7 @@ def _left_in_integers(low: tuple[int, ...], high: tuple[int, ...], corners: list
     for k, reach in enumerate(pivot):
         if reach < roof[k]:  # the slab beyond the pivot, of which corners that reach no further cover nothing
             floor[k] = reach
-            inside = [
-                tuple(map(min, corner, roof)) for corner in rest if corner[k] > reach
-            ]
+            inside = [tuple(map(min, corner, roof)) for corner in rest if corner[k] > reach]
             total += _left_in_integers(tuple(floor), tuple(roof), _largest(inside))
             floor[k] = low[k]
             roof[k] = reach
@@ -165,7 +166,7 @@ def _contributions(
             for q in range(d):
                 corners[0, n, q] = min(sides[i, q], sides[j, q])
                 empty |= corners[0, n, q] <= 0.0
-            n = n if empty else keep_largest(corners[0], n)
+            n = n if empty else keep_largest(corners[0], n)  # type: ignore[no-untyped-call]
         counts[0] = n
         t = 0
         fresh = True
@@ -220,7 +221,7 @@ def _contributions(
                 if corners[t, j, axis] > pivot[axis]:
                     for q in range(d):
                         corners[t + 1, n, q] = min(corners[t, j, q], high[q])
-                    n = keep_largest(corners[t + 1], n)
+                    n = keep_largest(corners[t + 1], n)  # type: ignore[no-untyped-call]
             counts[t + 1] = n
             high[axis] = pivot[axis]  # the rest of this box
             t += 1

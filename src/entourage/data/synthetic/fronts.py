@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Seed, Sets
 from entourage.data.synthetic.boxes import by_boxes, by_integers, compiled
-from entourage.errors import DataError, ParameterError, check_number
+from entourage.errors import DataError, ParameterError, ShapeError, check_number
 
 __all__ = ["Fronts", "exact_contributions", "make_fronts", "non_dominated_fronts"]
 
@@ -83,7 +83,13 @@ def make_fronts(
     check_number("the largest size", high, least=low, whole=True)
     seeds = np.random.default_rng(random_state).integers(2**63, size=-(-n_sets // sets_per_population))
     draws = [
-        _Draw(int(seed), min(sets_per_population, n_sets - i * sets_per_population), n_features, (low, high), population)
+        _Draw(
+            int(seed),
+            min(sets_per_population, n_sets - i * sets_per_population),
+            n_features,
+            (low, high),
+            population,
+        )
         for i, seed in enumerate(seeds)
     ]
     points: list[NDArray[np.float32]] = []
@@ -124,13 +130,20 @@ def exact_contributions(
 def _checked_contributions(
     points: NDArray[np.floating[Any]], reference: float, check_below: float
 ) -> tuple[NDArray[np.float64], int]:
-    sides = np.maximum(reference - np.asarray(points, dtype=np.float64), 0.0)
+    values = np.asarray(points, dtype=np.float64)
+    if values.ndim != 2:
+        raise ShapeError(f"Contributions need one set, (points, objectives); got shape {values.shape}.")
+    if np.isnan(values).any():
+        raise DataError("Points contain NaN: what they dominate is not known. Drop these points first.")
+    sides = np.maximum(reference - values, 0.0)
     found = by_boxes(sides)
     small = np.flatnonzero(found < check_below)
     if len(small):
         whole = sides * GRID
         if (whole != np.rint(whole)).any() or whole.max() >= 2**53:
-            raise ParameterError("To check contributions in whole numbers, points must be multiples of 2^-24.")
+            raise ParameterError(
+                "To check contributions in whole numbers, points must be multiples of 2^-24."
+            )
         scale, whole = GRID ** sides.shape[1], whole.astype(np.int64)
         for i in small:
             found[i] = by_integers(whole, int(i)) / scale
@@ -147,11 +160,11 @@ def non_dominated_fronts(points: NDArray[np.floating[Any]]) -> list[NDArray[np.i
     """
     order = np.argsort(points.sum(1, dtype=np.float64), kind="stable")  # none is dominated by a later one
     ranks = np.empty(len(points), dtype=np.int64)
-    compiled(_peel)(np.ascontiguousarray(points[order]), ranks)
+    compiled(_peel)(np.ascontiguousarray(points[order], dtype=np.float64), ranks)
     return [np.sort(order[ranks == rank]) for rank in range(int(ranks.max()) + 1)] if len(points) else []
 
 
-def _peel(points: NDArray[Any], ranks: NDArray[np.int64]) -> None:
+def _peel(points: NDArray[np.float64], ranks: NDArray[np.int64]) -> None:
     """Take front after front from points in the order of their sums; fill the ranks. Compiled."""
     n, d = points.shape
     left = np.arange(n)
@@ -230,12 +243,11 @@ def _one(
             f"{lengths.max()}. Take smaller sizes or a larger population."
         )
     front = fronts[int(rng.choice(len(fronts), p=possible / possible.sum()))]
-    return points[rng.permutation(front)[:size]]
+    chosen: NDArray[np.float32] = points[rng.permutation(front)[:size]]
+    return chosen
 
 
 def _label_sets(lot: _Lot) -> tuple[list[NDArray[np.float64]], int]:
     """Compute the contributions of sets, and how many of them were computed again."""
     found = [_checked_contributions(points, 1.0, lot.check_below) for points in lot.points]
     return [contributions for contributions, _ in found], sum(again for _, again in found)
-
-

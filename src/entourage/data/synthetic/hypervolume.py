@@ -16,6 +16,7 @@ __all__ = ["by_inclusion_exclusion", "by_slices", "hypervolume_contributions", "
 
 LONG = 500_000  # operations for a set, about as long as splitting its boxes takes
 
+
 def make_hypervolume(
     n_sets: int = 10_000, n_objects: int = 5, n_features: int = 2, random_state: Seed = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from entourage.data.sets import Sets
-from entourage.errors import DataError, UserError, check_number
+from entourage.errors import UserError, check_number
 from entourage.estimators.baselines.base import Baseline, features_of
 from entourage.estimators.baselines.trees import Trees
 from entourage.estimators.validation_split import FEWEST_TO_HOLD_OUT, hold_out
@@ -180,7 +180,7 @@ class Boosted(Baseline):
         if folds > 1:
             return self._folds(sets, folds, self.random_state)
         if self._units is not None:
-            return self._folds(sets, round(1 / self.validation), self.random_state)[:1]
+            return self._folds(sets, max(2, round(1 / self.validation)), self.random_state)[:1]
         held_out = hold_out(self.task, sets, self.validation, self.random_state)[1]
         return [np.empty(0, dtype=np.int64) if held_out is None else held_out]
 
@@ -218,10 +218,6 @@ class Boosted(Baseline):
         of_set[out] = False
         learnt = np.repeat(of_set, sets.sizes) & self._rows(sets)
         groups = np.add.reduceat(learnt, sets.offsets[:-1])
-        if not learnt.any() or not self.task.informative(sets[of_set]).any():
-            raise DataError(
-                "Too few sets are left to learn from once some are held out. Give more, or validation=0."
-            )
         data = lightgbm.Dataset(
             features[learnt],
             labels[learnt],

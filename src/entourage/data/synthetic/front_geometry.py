@@ -2,8 +2,8 @@
 
 The box of a point reaches from the point to the reference; another point covers a corner of it. Seen from the point, in
 units of its own box, what is left is star-shaped: along a ray the box is free up to a length t, then covered. With
-rays through points that are spread evenly over the far sides of a box around it, the mean of ``t^d`` over all rays is the share
-that is left, and over ``rays`` of them an estimate of it (line-based estimates: Shang, Ishibuchi and Ni, 2020).
+rays through points that are spread evenly over the far sides of a box around it, the mean of ``t^d`` over all rays is
+the share that is left, and over ``rays`` of them an estimate of it (by lines: Shang, Ishibuchi and Ni 2020).
 """
 
 from functools import lru_cache
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
 
 from entourage.data.sets import Sets
 from entourage.data.synthetic.boxes import compiled
@@ -31,7 +30,7 @@ def front_features(sets: Sets, *, rays: int = 64, reference: float = 1.0) -> Set
     - the mean and the median length of rays, and the contribution as ``rays`` of them estimate it;
     - the sides of the smallest box, relative to its own, and its own sides, each from the shortest to the longest.
 
-    Each takes the time of ``m^2 (d + rays d)`` operations for m points; exact contributions take far longer from d = 5 on.
+    A set of m points takes ``m^2 (1 + rays) d`` operations; exact contributions take far longer from d = 5 on.
 
     Parameters
     ----------
@@ -72,6 +71,8 @@ def _computed(sets: Sets, rays: int, reference: float) -> tuple[NDArray[np.float
 @lru_cache(maxsize=8)
 def _directions(d: int, rays: int) -> NDArray[np.float64]:
     """Spread rays evenly over the far sides of the unit cube: (rays, d), the largest coordinate 1."""
+    from scipy.stats import qmc  # as long to import as the whole of entourage.data
+
     points = qmc.Halton(d, scramble=False).random(rays + 1)[1:]  # the last coordinate says which side
     return np.array([np.insert(point[:-1], int(d * point[-1]), 1.0) for point in points])
 

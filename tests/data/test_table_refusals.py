@@ -182,8 +182,16 @@ def test_weights_are_numbers_and_times_have_an_order():
         DataError, match="as text it needs the year first, as in 2019-03-31; it holds '31.3.2019'"
     ):
         times_of(FRAME.assign(day=["31.3.2019"] * 2 + ["2019-03-31"] * 2), packed, "day")
-    with pytest.raises(DataError, match="orders sets in time; it is missing in 1 of them"):
+    with pytest.raises(DataError, match="orders sets in time; it is missing in row 3"):
         times_of(FRAME.assign(day=["2019-03-31"] * 2 + [None] * 2), packed, "day")
+
+
+def test_levels_that_no_row_has_do_not_stand_in_the_way_of_time():
+    _, packed = encoded(FRAME)
+    levels = pa.array(["unknown", "2020-02-01", "2019-03-31", None])
+    days = pa.DictionaryArray.from_arrays(pa.array([1, 1, 2, 2], pa.int32()), levels)
+    table = pa.Table.from_pandas(FRAME).append_column("day", days)
+    assert times_of(table, packed, "day").tolist() == [1, 0]
 
 
 def test_set_ids_of_arrows_other_text_are_read():
@@ -210,7 +218,11 @@ def test_files_that_can_not_be_read_or_written_say_why(tmp_path):
         read_table(twice)
     table = pa.table({"race": [1]})
     for name, says in [
-        ("t.xlsx", "tables can be written as"),
+        (
+            "t.xlsx",
+            "tables can be written as .csv, .tsv, .parquet, .pq, .feather, .arrow, .jsonl, .ndjson, plain",
+        ),
+        ("t.letor", "tables can be written as"),
         ("t.csv.zst", "plain or with .gz"),
         ("t.parquet.gz", "parquet files are compressed inside; leave .gz off"),
     ]:

@@ -26,6 +26,7 @@ FRAME = pd.DataFrame(
         "place": RANKS.ravel(),
     }
 )
+PLACED = FRAME.assign(gate=np.tile(np.arange(3), N))
 ROLES = {"set_id": "race", "target": "place"}
 QUICK = {"steps": 5, "validation": 0, "random_state": 0, "device": "cpu"}
 OF_TABLE = RankSVM().fit(FRAME, **ROLES)
@@ -53,7 +54,7 @@ def learn(X=X, y=None, **given):
             "position is the name of a column; got list",
         ),
         (lambda: OF_TABLE.predict(np.zeros((2, 3, 3))), "3"),
-        (lambda: RankSVM().fit(FRAME, **ROLES, position="age"), "learns no effect of positions"),
+        (lambda: RankSVM().fit(PLACED, **ROLES, position="gate"), "learns no effect of positions"),
         (
             lambda: learn(Sets.of(X, RANKS).with_position(RANKS), table={"position": RANKS}),
             "position came twice: these Sets carry their own",
@@ -100,11 +101,13 @@ def test_lambda_mart_says_what_it_can_not_learn_from(monkeypatch):
         LambdaMART().fit(X, RANKS)
 
 
-def test_a_tree_needs_something_to_learn_once_sets_are_held_out():
-    ranks = np.zeros((N, 3))
-    ranks[0] = [0, 1, 2]  # the only set that orders anything is learnt from or held out
-    with pytest.raises(DataError):
-        LambdaMART(validation=0.5, random_state=0).fit(X, ranks)
+def test_trees_always_have_a_group_to_learn_from():
+    model = LambdaMART(5, folds=1, validation=0.8).fit(X, RANKS, groups=np.arange(N) % 2)
+    assert model.best_score_ is not None
+    assert model.n_rounds_ > 0
+    ranks = np.where(np.arange(N)[:, None] < 25, RANKS, 0)  # all that is informative is in one group
+    with pytest.raises(DataError, match="at least two labels among the informative sets"):
+        LambdaMART(5).fit(X, ranks, groups=np.arange(N) // 25)
 
 
 def test_old_random_states_are_seeds_too():
@@ -131,7 +134,7 @@ def test_the_spread_of_members_counts_shifts_only_where_they_matter():
 
 
 def test_a_net_that_is_left_in_training_mode_scores_as_it_should():
-    model = Ranker(FATE(4, dropout=0.5), **QUICK).fit(X, RANKS)
+    model = Ranker(FATE(4, rounds=2, dropout=0.5), **QUICK).fit(X, RANKS)
     expected = model.predict_scores(X)
     model.scorer_.train()
     np.testing.assert_array_equal(model.predict_scores(X), expected)

@@ -1,5 +1,7 @@
 """What decisions refuse, in words that say what to do; and inputs that look odd and are right."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from entourage.decisions import (
     best_assortment,
     best_prices,
     demand_curve,
-    diversion_ratios,
+    diversion,
     elasticities,
     intervals_of,
     refit_people,
@@ -39,7 +41,6 @@ ROLES = {
     "set_id": "visit",
     "target": "bought",
     "features": ["brand", "price", "fresh"],
-    "situation": ["hour"],
 }
 
 
@@ -180,7 +181,7 @@ def test_flags_join_a_column_of_numbers():
 
 
 def test_a_scenario_that_is_too_large_for_intervals_of_objects_keeps_their_estimates(monkeypatch):
-    monkeypatch.setattr("entourage.decisions.what_if._MOST", 10)
+    monkeypatch.setattr(sys.modules["entourage.decisions.what_if"], "_MOST", 10)  # not the function
     found = what_if(MNL, X, change="x1 += 1", where="x0 > 3", draws=20)
     assert "Intervals of single objects and sets were left out" in found.notes[0]
     assert found.after.low is None
@@ -385,7 +386,7 @@ def test_an_assortment_says_how_sure_it_is_and_draws_itself(outside, tmp_path):
     assert found.gap == 0.0
     assert seen[-1][0] == seen[-1][1]
     assert found.to_frame().column_names == ["object", "value", "probability"]
-    for name, method in (("enumerated", "enumeration"), ("searched", "local")):
+    for name, method in (("enumerated", "enumeration"), ("searched", "greedy")):
         one = best_assortment(outside, MENU_OF, [1, 2, 3, 4], size=3, method=method)
         one.plot(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
@@ -454,8 +455,8 @@ def test_figures_are_drawn_with_and_without_intervals(outside, tmp_path):
         elasticities(MNL, X, 1, by="place", draws=20),
         demand_curve(MNL, X, 1, [1.0, 2.0], where=where, draws=20),
         demand_curve(outside, X, 1, [1.0, 2.0], where=where, **PLAIN),
-        diversion_ratios(MNL, X, 1, by=np.tile(np.arange(12), 20), **PLAIN),
-        diversion_ratios(outside, X, 1, by="place", **PLAIN),
+        diversion(MNL, X, labels=np.tile(np.arange(12), 20), **PLAIN),
+        diversion(outside, X, labels="place", **PLAIN),
         willingness_to_pay(MNL, X, 0, 1),
         willingness_to_pay(MNL, X, 0, 1, **PLAIN),
         willingness_to_pay(net, X, 0, 1, **PLAIN),
