@@ -2,7 +2,8 @@
 
 mutmut writes the mutants: copies of each function with one operator, number, name or argument changed. Tests are
 collected and run once, to see which functions each of them calls and how long it takes. Then each mutant gets a process
-of its own, forked from that one, in which the tests that call its function run, the quick ones first, until one fails.
+of its own, forked from that one, in which the tests that call its function run, the quick ones first, until one fails;
+a process a core at a time.
 
 A mutant that survives is either worth a test, or changes nothing that could be seen. The latter are listed with the
 reason in ``equivalent_mutants.json`` beside this file; a mutant is known there by its function and the lines that it
@@ -12,6 +13,7 @@ changes, so that the list outlives other changes of a file. Any other survivor i
     python -m benchmarks.quality.mutation tasks/losses.py  # some of them
 """
 
+import gc
 import json
 import os
 import resource
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from mutmut.__main__ import create_mutants
 from mutmut.configuration import config
 from mutmut.mutation.diff_apply import get_diff_for_mutant
@@ -38,9 +40,11 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 MOST_EXAMPLES = 5  # of a law of Hypothesis; drawn alike for each mutant
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # which example fails first is of no interest
 SLOWER = (
     20  # a mutant that takes so many times the time of its tests, and ten seconds, hangs: a test has found it
 )
+MEMORY = 3 << 30  # bytes; a mutant that no longer refuses huge sets would take all there is
 
 
 class Mutants:
@@ -56,6 +60,7 @@ class Mutants:
         self.calling: dict[str, list[Any]] = defaultdict(list)  # tests of each function
         self.seconds: dict[str, float] = {}
         self.killed: dict[str, bool] = {}
+        self.running: dict[int, str] = {}  # by process
         self.failed = False
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -65,7 +70,7 @@ class Mutants:
             if own is not None:
                 few = min(own.max_examples, MOST_EXAMPLES)
                 item.function._hypothesis_internal_use_settings = settings(
-                    own, max_examples=few, derandomize=True, database=None
+                    own, max_examples=few, derandomize=True, database=None, phases=PHASES
                 )
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -86,28 +91,46 @@ class Mutants:
                 raise session.Failed(f"{item.nodeid} fails without any mutation.")
         for tests in self.calling.values():
             tests.sort(key=lambda item: self.seconds[item.nodeid])
-        for at, name in enumerate(self.names):
-            self.killed[name] = self.is_killed(name)
-            if at % 50 == 49:
-                alive = sum(not killed for killed in self.killed.values())
-                sys.__stderr__.write(f"{at + 1:,} of {len(self.names):,} mutants, {alive} survived\n")
+        session.config.option.tbstyle = "no"  # of a test that fails nobody reads why
+        gc.collect()
+        gc.freeze()  # so that memory is shared with the forks
+        for name in self.names:
+            if len(self.running) == (os.cpu_count() or 1):
+                self.wait()
+            self.running[self.start(name)] = name
+        while self.running:
+            self.wait()
         return True
+
+    def wait(self) -> None:
+        """Wait until one mutant is done, and note whether it was killed."""
+        process, status = os.wait()
+        name = self.running.pop(process, None)
+        if name is None:  # a child of a test
+            return
+        self.killed[name] = status != 0
+        if len(self.killed) % 50 == 0:
+            alive = sum(not killed for killed in self.killed.values())
+            sys.__stderr__.write(f"{len(self.killed):,} of {len(self.names):,} mutants, {alive} survived\n")
 
     @staticmethod
     def run(item: Any) -> None:
         """Run one test, with all hooks."""
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
 
-    def is_killed(self, name: str) -> bool:
-        """Whether a test fails with this mutant, or takes far too long."""
+    def start(self, name: str) -> int:
+        """Start the tests of a mutant in a process, which fails if one of them does or takes far too long."""
         tests = self.calling[name.rpartition("__mutmut_")[0]]
         usual = sum(self.seconds[item.nodeid] for item in tests)
         child = os.fork()
         if child == 0:
             limit = ceil(time.process_time() + 10 + SLOWER * usual)
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 1), os.dup2(silent, 2)
+            for item in tests[:1]:
+                item.config.pluginmanager.unregister(name="terminalreporter")
             set_mutant_under_test(name)
             try:
                 for item in tests:
@@ -117,7 +140,7 @@ class Mutants:
             except BaseException:  # what a mutant may raise, pytest's own exits too
                 os._exit(1)
             os._exit(0)
-        return os.waitpid(child, 0)[1] != 0
+        return child
 
 
 def write_mutants() -> dict[str, list[str]]:

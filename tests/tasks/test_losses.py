@@ -13,14 +13,17 @@ import torch
 
 from entourage.errors import ParameterError
 from entourage.losses import (
+    CHOICE_LOSSES,
     LOSSES,
+    choice_loss,
     find_loss,
     hinge_ranking_loss,
     listnet_loss,
     logistic_ranking_loss,
     plackett_luce_loss,
+    subset_loss,
 )
-from entourage.tasks.losses import loss_identity
+from entourage.tasks.losses import loss_identity, loss_name
 
 ALL = torch.ones(1, 4, dtype=torch.bool)
 
@@ -145,6 +148,108 @@ def test_losses_that_differ_have_identities_that_differ():
     losses = [*LOSSES.values(), partial(listnet_loss, k=2), partial(listnet_loss, k=3)]
     losses += [squared(2.0), squared(3.0), also_squared(2.0)]
     assert len({loss_identity(loss) for loss in losses}) == len(losses)
+
+
+def test_choice_loss_equals_the_formula_worked_by_hand():
+    total = exp(1) + exp(0) + exp(2)
+    assert value(choice_loss, [1.0, 0.0, 2.0], [0, 1, 1]) == pytest.approx(log(total) - 1)
+    assert value(choice_loss, [1.0, 0.0, 2.0], [0, 0, 1]) == pytest.approx(2 * log(total) - 1), "two choices"
+    assert value(choice_loss, [1.0, 0.0, 2.0], [1, 1, 1]) == 0.0, "none"
+    # an unranked alternative was there to be chosen
+    assert value(choice_loss, [1.0, 0.0, 2.0], [0, 1, float("nan")]) == pytest.approx(log(total) - 1)
+
+
+def test_choice_loss_with_an_outside_option_worked_by_hand():
+    outside, total = partial(choice_loss, outside=True), exp(1) + exp(-2) + 1
+    assert value(outside, [1.0, -2.0], [1, 0]) == pytest.approx(log(total) + 2)
+    assert value(outside, [1.0, -2.0], [1, 1]) == pytest.approx(log(total)), "nothing was chosen"
+
+
+def test_padding_is_no_alternative_of_a_choice():
+    scores, ranks = torch.tensor([[1.0, 0.0, 9.0], [1.0, 0.0, 9.0]]), torch.tensor([[0, 1, 0], [1, 1, 0]])
+    mask = torch.tensor([[True, True, False]] * 2)
+    expected = log(exp(1) + exp(0)) - 1
+    assert choice_loss(scores, ranks, mask).tolist() == pytest.approx([expected, 0.0])
+    with_outside = log(exp(1) + exp(0) + 1)
+    found = choice_loss(scores, ranks, mask, outside=True)
+    assert found.tolist() == pytest.approx([with_outside - 1, with_outside])
+    alone = choice_loss(scores[:, 2:], ranks[:, 2:], mask[:, 2:], outside=True)
+    assert alone.tolist() == [0.0, 0.0], "the outside option is all there is"
+
+
+def test_subset_loss_equals_the_formula_worked_by_hand():
+    expected = (log(1 + exp(-2)) + log(1 + exp(-1)) + log(1 + exp(3))) / 3
+    assert value(subset_loss, [2.0, -1.0, 3.0], [0, 1, 1]) == pytest.approx(expected)
+    two = (log(1 + exp(-2)) + log(1 + exp(3))) / 2
+    assert value(subset_loss, [2.0, 9.0, 3.0], [0, float("nan"), 1]) == pytest.approx(two)
+    assert value(subset_loss, [2.0, 9.0], [-1, -1]) == 0.0, "nothing is known"
+    padded = torch.tensor([[2.0, 3.0, 9.0]]), torch.tensor([[0, 1, 0]]), torch.tensor([[True, True, False]])
+    assert subset_loss(*padded).item() == pytest.approx(two)
+
+
+def test_losses_keep_the_precision_of_the_scores():
+    ranks = torch.tensor([[0.0, 1.0, 1.0]])
+    for loss in (*LOSSES.values(), choice_loss, partial(choice_loss, outside=True), subset_loss):
+        for dtype in (torch.float32, torch.float64):
+            assert loss(torch.zeros(1, 3, dtype=dtype), ranks, ranks >= 0).dtype == dtype
+
+
+def test_scores_that_are_far_apart_give_finite_losses_and_gradients():
+    ranks, mask = torch.tensor([[0.0, 1.0, 2.0, 0.0]]), torch.tensor([[True, True, True, False]])
+    for loss in (*LOSSES.values(), choice_loss, partial(choice_loss, outside=True), subset_loss):
+        scores = torch.tensor([[-1e4, 1e4, 0.0, 3e38]], requires_grad=True)
+        found = loss(scores, ranks, mask)
+        found.sum().backward()
+        assert found.isfinite().all()
+        assert scores.grad.isfinite().all()
+        assert scores.grad[0, 3] == 0.0, "of the padding"
+
+
+def test_pairs_of_a_huge_set_are_refused_before_they_are_made():
+    scores = torch.zeros(1, 50_000)
+    for loss in (hinge_ranking_loss, logistic_ranking_loss):
+        with pytest.raises(ParameterError, match=r"all pairs of 50,000 objects.*plackett_luce"):
+            loss(scores, torch.zeros_like(scores), scores == 0)
+    with pytest.raises(ParameterError, match="k"):
+        listnet_loss(scores[:, :2], scores[:, :2], scores[:, :2] == 0, k=0)
+
+
+def test_a_loss_is_found_by_name_or_is_one():
+    assert find_loss("plackett_luce") is plackett_luce_loss
+    assert find_loss("nll", CHOICE_LOSSES) is choice_loss
+    assert find_loss(subset_loss, CHOICE_LOSSES) is subset_loss
+    with pytest.raises(ParameterError, match="saved with a custom loss"):
+        find_loss(None)
+    assert loss_name("nll", LOSSES) == "nll"
+    assert loss_name(plackett_luce_loss, LOSSES) == "plackett_luce"
+    assert loss_name(choice_loss, LOSSES) is None
+
+
+def test_identities_keep_their_form():
+    """Checkpoints hold them: of another form, training would not go on."""
+
+    def own(scores, ranks, mask, scale=2.0, *, names=frozenset({"b", "a"})):
+        return scores * scale
+
+    class Loss:
+        def __call__(self, scores, ranks, mask):
+            return scores.sum(1)
+
+    code = own.__code__
+    consts = "(" + ", ".join(map(repr, code.co_consts)) + ")"
+    bound = "((2.0), {'names': {'a', 'b'}}, ())"
+    whole = f"{own.__qualname__}({code.co_code.hex()}, {code.co_names}, {consts}, {bound})"
+    assert loss_identity(own) == f":{whole}"
+    assert (
+        loss_identity(partial(own, 1, k=[2, 3], j={}))
+        == f":partial({whole}, (1), {{'k': (2, 3), 'j': {{}}}})"
+    )
+    assert loss_identity(partial(own, {2, 1})) == f":partial({whole}, ({{1, 2}}), {{}})"
+    assert loss_identity(Loss()) == f":{Loss.__qualname__}"
+    assert loss_identity(squared(2.0)).endswith(", (None, None, (2.0)))")
+    assert loss_identity(hinge_ranking_loss).startswith("hinge:hinge_ranking_loss(")
+    assert loss_identity(choice_loss).startswith("nll:choice_loss(")
+    assert loss_identity(subset_loss).startswith("binary:subset_loss(")
 
 
 def environment(seed):
