@@ -90,6 +90,7 @@ def tune(
     settings |= {"relative": relative_settings(relative), "monotone": monotone_settings(monotone)}
 
     from entourage.estimators import estimator_class
+    from entourage.nets import NETS
     from entourage.selection import tune as search
 
     training = read_training_table(
@@ -105,7 +106,8 @@ def tune(
         group=group,
         position=position,
     )
-    estimator = estimator_class(target_kind)(model, **settings)
+    net = NETS[model]() if model in NETS else model  # a net, so that all that is found are its settings
+    estimator = estimator_class(target_kind)(net, **settings)
     terminal = Console(stderr=True).is_terminal
     with workers_of(engine, address, workers) as side_by_side:
         found = search(
