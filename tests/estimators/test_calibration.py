@@ -207,8 +207,12 @@ def test_it_comes_back_from_json_and_what_is_none_is_refused():
     content = found.to_json()
     assert Calibration.from_json(content) == found
     assert Calibration.from_json(None) is None
+    earlier = {key: value for key, value in content.items() if key != "place_temperature"}
+    assert Calibration.from_json(earlier) == dataclasses.replace(found, place_temperature=None)
     for change in [
         {"temperature": 0.0},
+        {"place_temperature": 0.0},
+        {"place_temperature": "1"},
         {"temperature": float("inf")},
         {"temperature": None},
         {"temperature": "1"},

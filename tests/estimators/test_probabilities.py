@@ -43,7 +43,8 @@ def test_probabilities_are_a_softmax_with_the_temperature(ranker):
     np.testing.assert_allclose(ranker.predict_proba(X[:5]), powers / powers.sum(1, keepdims=True), rtol=1e-5)
     places = ranker.predict_places(X[:5])
     assert places.shape == (5, M, M)
-    np.testing.assert_allclose(places[:, :, 0], ranker.predict_proba(X[:5]), atol=1e-9)
+    powers = np.exp(ranker.predict_scores(X[:5]) / ranker.calibration_.place_temperature)
+    np.testing.assert_allclose(places[:, :, 0], powers / powers.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(ranker.predict_expected_places(X[:5]), places @ np.arange(M), atol=1e-6)
 
 
@@ -167,8 +168,25 @@ class Blend(CalibratedRanker):
 
 def test_whatever_scores_sets_can_be_calibrated():
     model = Blend().calibrate(X, RANKS)
-    assert model.temperature_ == pytest.approx(5, rel=0.2)
+    assert model.temperature_ == pytest.approx(5, rel=0.3)
+    assert model.calibration_.place_temperature == pytest.approx(5, rel=0.2)
     assert model.predict_places(X[:2]).shape == (2, M, M)
+
+
+def test_favourites_win_as_often_as_stated_where_the_lower_places_are_chance():
+    """The order of the last is noise in most races; it must not make the chances of the first too modest."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1400, 12, 2))
+    utility = 2 * x[..., 0] - x[..., 1]
+    order = rng.random(utility.shape)
+    winner = (utility + rng.gumbel(size=utility.shape)).argmax(1)
+    order[np.arange(len(order)), winner] = -1
+    ranks = order.argsort(1).argsort(1)
+    model = Ranker(FATE(width=8), validation=0.4, **SMALL).fit(x[:400], ranks[:400])
+    chances = model.predict_proba(x[400:])
+    won = winner[400:] == chances.argmax(1)
+    assert chances.max(1).mean() == pytest.approx(won.mean(), abs=0.06)
+    assert model.predict_places(x[400:])[:, :, 0].max(1).mean() < won.mean() - 0.1  # one temperature for all
 
 
 def test_features_of_the_situation_are_part_of_it():

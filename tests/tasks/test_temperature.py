@@ -82,6 +82,58 @@ def test_scores_worse_than_chance_make_all_rankings_equally_likely():
     assert fit_temperature(ranked(utilities), -utilities.ravel()) > 1e5
 
 
+def first_then_chance(utilities, rng):
+    """Sets whose first place is drawn by these utilities, and whose other places say nothing."""
+    first = (utilities + rng.gumbel(size=utilities.shape)).argmax(1)
+    rest = rng.random(utilities.shape)
+    rest[np.arange(len(rest)), first] = -1
+    return Sets.from_array(np.zeros((*utilities.shape, 1)), rest.argsort(1).argsort(1)), first
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e6])
+def test_the_first_place_has_a_temperature_of_its_own(scale):
+    rng = np.random.default_rng(4)
+    utilities = 2 * rng.normal(size=(2000, 12))
+    sets, _ = first_then_chance(utilities, rng)
+    scores = scale * utilities.ravel()
+    assert fit_temperature(sets, scores, first=True) == pytest.approx(scale, rel=0.06)
+    assert fit_temperature(sets, scores) > 3 * scale  # the lower places are noise
+
+
+def test_the_first_place_alone_is_a_choice():
+    """With many sets, the likelihood is that of a softmax, shared by those that tie for the first place."""
+    rng = np.random.default_rng(5)
+    n, m = 4000, 5
+    ranks = rng.integers(0, 3, size=(n, m)).astype(float)
+    ranks[rng.random((n, m)) < 0.1] = np.nan
+    ranks[:, 0] = 1.0  # something is ranked
+    scores = -np.nan_to_num(ranks, nan=1.0) + 2 * rng.normal(size=(n, m))
+    weights = rng.random(n) + 0.1
+    found = fit_temperature(Sets.from_array(np.zeros((n, m, 1)), ranks), scores.ravel(), weights, first=True)
+
+    def loss(temperature):
+        best = np.nanmin(ranks, axis=1, keepdims=True)
+        powers = np.exp(scores / temperature)
+        worse = np.where(ranks > best, powers, 0).sum(1, keepdims=True)
+        own = np.where(ranks == best, np.log(powers / (powers + worse)), 0).sum(1) / (ranks == best).sum(1)
+        return -(own * weights / weights.mean()).sum()
+
+    values = [loss(found * factor) for factor in (0.98, 1.0, 1.02)]
+    assert values[1] < min(values[0], values[2])
+
+
+def test_few_sets_lean_on_their_lower_places():
+    """Favourites that won three of three races say little by themselves; that the others came in at random does."""
+    rng = np.random.default_rng(6)
+    utilities = rng.normal(size=(3, 8))
+    order = rng.random(utilities.shape)
+    order[np.arange(3), utilities.argmax(1)] = -1
+    random = Sets.from_array(np.zeros((3, 8, 1)), order.argsort(1).argsort(1))
+    found = fit_temperature(random, utilities.ravel(), first=True)
+    perfect = fit_temperature(ranked(utilities), utilities.ravel(), first=True)
+    assert perfect < found < fit_temperature(random, utilities.ravel())
+
+
 def test_equal_scores_have_any_temperature_and_missing_ones_are_an_error():
     utilities = RNG.normal(size=(5, 3))
     assert fit_temperature(ranked(utilities), np.ones(15)) == 1.0

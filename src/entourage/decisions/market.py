@@ -18,7 +18,6 @@ from entourage.estimators.probabilities import CalibratedRanker
 from entourage.nets.ensemble import Stack
 from entourage.nets.registry import entry_of
 from entourage.tasks import Choice, SubsetChoice
-from entourage.tasks.places import expected_places
 
 __all__ = ["Market", "market_of"]
 
@@ -172,11 +171,7 @@ class Market:
         """Return the packed expected rank of each object, 0 = best, under the Plackett-Luce model; of rankers only."""
         if self.kind != "ranking":
             raise ParameterError("Expected ranks are of rankers; a chooser has probabilities of choice only.")
-        utilities = self.utilities(sets)
-        found = np.empty(len(utilities))
-        for _, rows in sets.by_size():
-            found[rows] = expected_places(utilities[rows])
-        return found
+        return np.asarray(self.model.predict_expected_places(sets), dtype=np.float64)
 
     # --- surplus ------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ of a new set.
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,10 +46,12 @@ class Calibration:
 
     Attributes
     ----------
-    temperature : scores divided by it are utilities of the Plackett-Luce model; None for choices
+    temperature : the softmax of scores divided by it is the probability of the first place; None for choices
     choice_thresholds : for the coverages 0.005, 0.010 to 0.995; of choices only. 0: every object is needed
     place_thresholds : the same for places; of rankings only. Empty where sets are so large that places take too long
     n_sets : how many sets the thresholds are from
+    place_temperature : scores divided by it are utilities of the Plackett-Luce model of all places; None where it is
+        that of the first place, as in files of earlier versions
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Calibration:
     choice_thresholds: Sequence[float]
     place_thresholds: Sequence[float]
     n_sets: int
+    place_temperature: float | None = None
 
     @classmethod
     def fit(
@@ -108,8 +111,13 @@ class Calibration:
         ranked = np.add.reduceat(~np.isnan(_targets(sets)), sets.offsets[:-1])
         used = np.flatnonzero((ranked > 1) & (own > 0))
         _check_some(used, "no set has two ranked objects")
-        temperature = fit_temperature(sets, scores, own)
-        found = cls(temperature, (), (), len(used))
+        found = cls(
+            fit_temperature(sets, scores, own, first=True),
+            (),
+            (),
+            len(used),
+            fit_temperature(sets, scores, own),
+        )
         used = _affordable(used, place_work(sets.sizes[used]), most_work)
         if len(used) == 0:
             return found
@@ -121,33 +129,25 @@ class Calibration:
         share = own[used] / own[used].mean()
         known = ~np.isnan(tails)
         masses = np.repeat(share / ranked[used], part.sizes)
-        return cls(temperature, (), _thresholds(tails[known], masses[known]), len(used))
+        return replace(found, place_thresholds=_thresholds(tails[known], masses[known]), n_sets=len(used))
 
     # --- rankings -------------------------------------------------------------------------------
 
-    def utilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Return packed utilities of the Plackett-Luce model, the best of each set 0."""
-        if self.temperature is None:
-            raise UserError("A calibration of choices has no temperature.")
-        values = scores.astype(np.float64)
-        values -= np.repeat(np.maximum.reduceat(values, sets.offsets[:-1]), sets.sizes)
-        return np.maximum(values / self.temperature, -1e12)
-
     def first_place(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the probability of the first place for each object, packed."""
-        powers = np.exp(self.utilities(sets, scores))
+        powers = np.exp(_utilities(sets, scores, self.temperature))
         return np.asarray(powers / np.repeat(np.add.reduceat(powers, sets.offsets[:-1]), sets.sizes))
 
     def expected_places(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the expected place of each object, packed; 0 = best."""
-        utilities, found = self.utilities(sets, scores), np.empty(len(scores))
+        utilities, found = self._place_utilities(sets, scores), np.empty(len(scores))
         for _, rows in sets.by_size():
             found[rows] = expected_places(utilities[rows])
         return found
 
     def places(self, sets: Sets, scores: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
         """Yield some sets of one size at a time: the rows of their objects (n, m), and probabilities (n, m, m)."""
-        utilities = self.utilities(sets, scores)
+        utilities = self._place_utilities(sets, scores)
         for rows in _chunks(sets):
             yield rows, place_probabilities(utilities[rows])
 
@@ -168,9 +168,15 @@ class Calibration:
             high[rows] = rows.shape[1] - 1 - (from_on >= threshold)[:, :, ::-1].argmax(2)
         return low, np.maximum(low, high)
 
+    def _place_utilities(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Return packed utilities of the Plackett-Luce model of all places."""
+        return _utilities(
+            sets, scores, self.temperature if self.place_temperature is None else self.place_temperature
+        )
+
     def _place_conformity(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the smaller tail probability of each object's true place, packed; NaN where it is not ranked."""
-        utilities, targets = self.utilities(sets, scores), _targets(sets)
+        utilities, targets = self._place_utilities(sets, scores), _targets(sets)
         found = np.full(len(targets), np.nan)
         for rows in _chunks(sets):
             known = ~np.isnan(targets[rows])
@@ -229,9 +235,9 @@ class Calibration:
         if content is None:
             return None
         need(fits(content, cls), "'calibration' is not what a model learns from held-out sets.")
-        temperature = content["temperature"]
+        temperature, of_places = content["temperature"], content.get("place_temperature")
         need(
-            temperature is None or (math.isfinite(temperature) and temperature > 0),
+            all(t is None or (math.isfinite(t) and t > 0) for t in (temperature, of_places)),
             "its temperature must be above 0.",
         )
         thresholds = [content[name] for name in ("choice_thresholds", "place_thresholds")]
@@ -241,7 +247,16 @@ class Calibration:
         need(right and content["n_sets"] > 0, "the thresholds of its calibration are no probabilities.")
         need((temperature is None) == bool(thresholds[0]), "its calibration is of choices and of rankings.")
         choices, places = (tuple(map(float, own)) for own in thresholds)
-        return cls(temperature, choices, places, content["n_sets"])
+        return cls(temperature, choices, places, content["n_sets"], of_places)
+
+
+def _utilities(sets: Sets, scores: NDArray[Any], temperature: float | None) -> NDArray[np.float64]:
+    """Return packed scores divided by a temperature, the best of each set 0."""
+    if temperature is None:
+        raise UserError("A calibration of choices has no temperature.")
+    values = scores.astype(np.float64)
+    values -= np.repeat(np.maximum.reduceat(values, sets.offsets[:-1]), sets.sizes)
+    return np.maximum(values / temperature, -1e12)
 
 
 def _check_some(used: NDArray[np.int64], what: str) -> None:

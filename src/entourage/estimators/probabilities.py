@@ -75,7 +75,7 @@ class CalibratedRanker(CalibratedPredictor):
 
     @property
     def temperature_(self) -> float | None:
-        """By what scores are divided to be utilities of the Plackett-Luce model; None where nothing was held out."""
+        """By what scores are divided for probabilities of the first place; None where nothing was held out."""
         return None if self.calibration_ is None else self.calibration_.temperature
 
     def predict_proba(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
@@ -92,8 +92,10 @@ class CalibratedRanker(CalibratedPredictor):
         """Return the probability of each place for each object: ``(n, m, m)``, place 0 = best in the last axis.
 
         For a list, and for `Sets` of several sizes, a list of ``(m, m)`` arrays. For a table an array with a row
-        for each of its rows, in their order, and a column for each place, 0 beyond the size of the set. The first
-        column is `predict_proba`.
+        for each of its rows, in their order, and a column for each place, 0 beyond the size of the set.
+
+        These follow from one temperature for all places. The first place has one of its own in `predict_proba`, which
+        is to be preferred to the first column.
         """
         calibration = self._calibrated()
         given = given_sets(self, X, situation)

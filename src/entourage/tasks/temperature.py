@@ -2,6 +2,9 @@ r"""The temperature of scores: by what to divide them so that they are utilities
 
 A ranker that was trained by the hinge loss knows which object is better, but its scores have no scale: a softmax of
 them is no probability. A temperature T, fitted to sets that were not trained on, gives them one (Guo et al., 2017).
+
+The first place has a temperature of its own. In the field, scores often tell the winner better than the order of the
+last; one temperature for all places would then make the chances of the favourites far too modest.
 """
 
 from dataclasses import dataclass
@@ -17,10 +20,13 @@ from entourage.errors import ParameterError
 __all__ = ["fit_temperature"]
 
 _LEAST, _MOST = 1e-6, 1e3  # of the spread of scores divided by the temperature
+_FEW = 4.0  # sets: what the lower places of all sets count together for the temperature of the first place
 _CHUNK = 2_000_000  # numbers in a padded array
 
 
-def fit_temperature(sets: Sets, scores: NDArray[Any], weights: NDArray[Any] | None = None) -> float:
+def fit_temperature(
+    sets: Sets, scores: NDArray[Any], weights: NDArray[Any] | None = None, *, first: bool = False
+) -> float:
     r"""Return the temperature T at which scores / T make the rankings most likely.
 
     .. math:: \min_{b = 1/T > 0} \sum_c w_c L(b s_c, \pi_c) + \log(1 + e^{b \sigma}) + \log(1 + e^{-b \sigma})
@@ -32,11 +38,16 @@ def fit_temperature(sets: Sets, scores: NDArray[Any], weights: NDArray[Any] | No
     there is one minimum. Where scores are of no use, or are worse than chance, T is large, and all rankings are
     equally likely.
 
+    With ``first``, L is the part of the first place: that the best object is chosen before all worse ones, on average
+    over those that share the best rank. The lower places of all sets together count like four first places more (as
+    long as none counts more than in full): where few sets are known, they help.
+
     Parameters
     ----------
     sets : with ranks as targets
     scores : of all objects, packed
     weights : how much each set counts; only ratios matter. A set of weight 0 is left out
+    first : make first places most likely, not whole rankings
 
     Examples
     --------
@@ -62,7 +73,8 @@ def fit_temperature(sets: Sets, scores: NDArray[Any], weights: NDArray[Any] | No
     spread *= float(np.abs(centred).max())
     if spread == 0.0:  # all scores of a set are equal: any temperature will do
         return 1.0
-    batches = _batches(sets, centred / spread, own, np.flatnonzero(counted))
+    lower = _FEW / counted.sum() if first else None
+    batches = _batches(sets, centred / spread, own, np.flatnonzero(counted), lower)
 
     def slope(log_sharpness: float) -> float:
         """Return the derivative by b σ."""
@@ -82,7 +94,7 @@ class _Batch:
     """Sets of about one size, objects from the worst to the best, those that are not ranked left out."""
 
     values: NDArray[np.float64]  # (m, n)
-    ranked: NDArray[np.bool_]  # (m, n)
+    counts: NDArray[np.float64]  # (m, n): how much the choice of an object before all worse ones counts
     worse: NDArray[np.int64]  # (m, n): how many objects of the set are strictly worse
     weights: NDArray[np.float64]  # (n,)
 
@@ -95,7 +107,8 @@ class _Batch:
             logs[k + 1], means[k + 1] = _with_one_more(logs[k], means[k], b, self.values[k])
         logs, means = (np.take_along_axis(array, self.worse, 0) for array in (logs, means))
         _, mean = _with_one_more(logs, means, b, self.values)
-        return float((np.where(self.ranked, mean - self.values, 0.0).sum(0) * self.weights).sum())
+        steps = np.where(self.counts > 0, self.counts * (mean - self.values), 0.0)
+        return float((steps.sum(0) * self.weights).sum())
 
 
 def _with_one_more(
@@ -108,7 +121,11 @@ def _with_one_more(
 
 
 def _batches(
-    sets: Sets, values: NDArray[np.float64], weights: NDArray[np.float64], chosen: NDArray[np.int64]
+    sets: Sets,
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    lower: float | None,
 ) -> list[_Batch]:
     targets: NDArray[Any] = sets.targets  # type: ignore[assignment]
     order = chosen[np.argsort(sets.sizes[chosen], kind="stable")]
@@ -121,13 +138,21 @@ def _batches(
         size = np.arange(sets.sizes[some].max())
         mask = size < sets.sizes[some][:, None]  # (n, m)
         rows = np.where(mask, sets.offsets[some][:, None] + size, 0)
-        batches.append(_batch(values[rows], np.where(mask, targets[rows], np.nan), weights[some]))
+        batches.append(_batch(values[rows], np.where(mask, targets[rows], np.nan), weights[some], lower))
         begin = end
     return batches
 
 
-def _batch(values: NDArray[np.float64], ranks: NDArray[np.float64], weights: NDArray[np.float64]) -> _Batch:
-    """Sort the objects of sets (n, m), whose padding has no rank."""
+def _batch(
+    values: NDArray[np.float64],
+    ranks: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    lower: float | None,
+) -> _Batch:
+    """Sort the objects of sets (n, m), whose padding has no rank.
+
+    Each choice counts 1. With ``lower`` the best, or all that share the best rank, count 1, and the others this number.
+    """
     ranked = ranks >= 0  # False for NaN too
     order = np.argsort(np.where(ranked, -ranks, np.inf), axis=1, kind="stable")  # the worst first
     keys = np.take_along_axis(ranks, order, 1)
@@ -135,9 +160,16 @@ def _batch(values: NDArray[np.float64], ranks: NDArray[np.float64], weights: NDA
     same = np.zeros(ranks.shape, dtype=bool)
     same[:, 1:] = keys[:, 1:] == keys[:, :-1]
     worse = np.maximum.accumulate(np.where(same, 0, place), axis=1)  # the start of one's group of ties
+    known = np.take_along_axis(ranked, order, 1)
+    counts = known.astype(np.float64)
+    if lower is not None:
+        best = known & (keys == np.nanmin(np.where(known, keys, np.inf), axis=1, keepdims=True))
+        others = (known & ~best).sum(1, keepdims=True)
+        shared = 1.0 / np.maximum(best.sum(1, keepdims=True), 1)
+        counts = np.where(best, shared, known * np.minimum(1.0, lower / np.maximum(others, 1)))
     return _Batch(
         values=np.ascontiguousarray(np.take_along_axis(values, order, 1).T),
-        ranked=np.ascontiguousarray(np.take_along_axis(ranked, order, 1).T),
+        counts=np.ascontiguousarray(counts.T),
         worse=np.ascontiguousarray(worse.T),
         weights=weights,
     )
