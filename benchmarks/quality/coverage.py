@@ -36,7 +36,11 @@ CORE = (
 )
 #: Files of these rooms that ``make test`` can't run, and what runs them instead.
 LEFT_OUT = {
-    "nets/pairs_triton.py": "kernels of a GPU; make heavy-tests runs them in Triton's interpreter",
+    "data/synthetic/boxes.py": "compiled by numba, whose lines can't be seen; make test compares it with pygmo",
+    "data/synthetic/front_geometry.py": "compiled by numba, likewise",
+    "nets/attention_triton.py": "kernels of a GPU; make heavy-tests runs them in Triton's interpreter",
+    "nets/pairs_triton.py": "kernels of a GPU, likewise",
+    "nets/triton_parts.py": "what these kernels share",
     "training/cuda_graphs.py": "records kernels of a GPU; benchmarks.gpu runs it on one",
     "training/processes.py": "several processes that train together; make ray starts them",
 }

@@ -60,8 +60,8 @@ class Calibration:
     >>> ranks = (-utilities - rng.gumbel(size=(500, 4))).argsort(1).argsort(1)
     >>> sets = Sets.from_array(np.zeros((500, 4, 1)), ranks)
     >>> found = Calibration.fit(Ranking(), sets, 10 * utilities.ravel())
-    >>> round(found.temperature), found.n_sets
-    (10, 500)
+    >>> round(found.temperature), round(found.place_temperature), found.n_sets
+    (9, 10, 500)
     >>> low, high = found.place_intervals(sets, 10 * utilities.ravel(), 0.9)
     >>> covered = (low <= ranks.ravel()) & (ranks.ravel() <= high)
     >>> bool(covered.mean() >= 0.9)
