@@ -300,7 +300,7 @@ def test_identities_keep_their_form():
     )
     assert loss_identity(partial(own, {2, 1})) == f":partial({whole}, ({{1, 2}}), {{}})"
     assert loss_identity(Loss()) == f":{Loss.__qualname__}"
-    assert loss_identity(Loss) == f":{Loss.__qualname__}", "a class, or what is built in, has a name of its own"
+    assert loss_identity(Loss) == f":{Loss.__qualname__}", "a class has a name of its own"
     assert loss_identity(len) == ":len"
     assert loss_identity(squared(2.0)).endswith(", (None, None, (2.0)))")
     assert loss_identity(hinge_ranking_loss).startswith("hinge:hinge_ranking_loss(")
