@@ -125,8 +125,6 @@ def test_ndcg_without_relevant_objects_goes_by_the_stated_convention():
 def test_ndcg_with_exponential_gains_of_long_rankings_is_refused():
     with pytest.raises(DataError, match="gain='linear'"):
         ndcg(np.zeros((1, 2000)), np.arange(2000)[None], gain="exponential")
-
-
     assert ndcg([[1.0, 0.0]], [[0, 1000]], gain="exponential") == 1.0, "the longest that is not"
     with pytest.raises(DataError, match="overflows for so many ranks"):
         ndcg([[1.0, 0.0]], [[0, 1001]], gain="exponential")
@@ -172,8 +170,6 @@ def test_expected_reciprocal_rank_worked_by_hand():
 def test_average_precision_worked_by_hand():
     # relevant at places 1 and 3
     assert average_precision([[4.0, 3.0, 2.0, 1.0]], [[0, 1, 0, 1]]) == pytest.approx((1 / 1 + 2 / 3) / 2)
-
-
     assert average_precision([[1.0, 2.0]], [[0, 1]]) == 1 / 2, "the only one, on place 2"
 
 
