@@ -78,9 +78,14 @@ def test_single_precision_scores_are_evaluated_in_double_precision():
 
 
 def test_subset_log_likelihood_equals_the_formula_worked_by_hand():
-    # chosen with 2, left out with -1 and 3: log-probabilities of a sigmoid
-    expected = -(log(1 + exp(-2)) + log(1 + exp(-1)) + log(1 + exp(3))) / 3
-    assert subset_log_likelihood([[2.0, -1.0, 3.0]], [[0, 1, 1]]) == pytest.approx(expected)
+    # chosen with 2, left out with -1 and 4: log-probabilities of a sigmoid
+    expected = -(log(1 + exp(-2)) + log(1 + exp(-1)) + log(1 + exp(4))) / 3
+    assert subset_log_likelihood([[2.0, -1.0, 4.0]], [[0, 1, 1]]) == pytest.approx(expected)
+
+
+def test_a_set_of_one_object_is_divided_by_one():
+    assert subset_log_likelihood([[2.0]], [[0]]) == pytest.approx(-log(1 + exp(-2)))
+    assert hamming_accuracy([[2.0]], [[0]]) == 1.0
 
 
 def test_f1_worked_by_hand():
@@ -148,6 +153,23 @@ def test_the_mean_is_over_the_sets_that_have_a_value(metric):
     values = metric(scores, ranks, per_set=True)
     assert values.shape == (20,)
     assert metric(scores, ranks) == pytest.approx(np.nanmean(values))
+
+
+@every_metric
+def test_sets_of_one_batch_have_the_values_that_they_have_alone(metric):
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(40, 3)) * np.logspace(-1, 4, 40)[:, None]
+    ranks, mask = rng.integers(0, 2, size=(40, 3)), rng.random((40, 3)) < 0.7
+    mask[7] = False  # nothing but padding
+    alone = [metric(*(own[None] for own in one)) for one in zip(scores, ranks, mask, strict=True)]
+    np.testing.assert_allclose(metric(scores, ranks, mask, per_set=True), alone)
+
+
+def test_sets_without_any_object_have_no_value_without_an_outside_option():
+    for name, metric in METRICS.items():
+        value = metric(np.zeros((2, 0)), np.zeros((2, 0)))
+        expected = {"choice_accuracy, outside": 1.0, "log_likelihood, outside": 0.0}
+        assert value == pytest.approx(expected.get(name, np.nan), nan_ok=True), name
 
 
 def test_padding_alone_has_no_value_without_an_outside_option():

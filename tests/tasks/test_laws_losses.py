@@ -100,6 +100,14 @@ def test_where_no_order_is_known_the_loss_is_0_without_a_gradient(loss):
 
 
 @every_loss
+def test_a_set_without_an_order_has_the_loss_0_beside_others_too(loss):
+    scores = torch.tensor([[1.0, 0.0, 2.0]] * 2)
+    value = loss(scores, torch.tensor([[0, 1, 2], [1, 1, 1]]), scores > -9)
+    assert value[0] > 0
+    assert value[1] == 0
+
+
+@every_loss
 def test_one_value_a_set_as_if_each_came_alone(loss):
     scores, ranks, mask = ranking(3)
     alone = torch.cat([loss(scores[i : i + 1], ranks[i : i + 1], mask[i : i + 1]) for i in range(4)])

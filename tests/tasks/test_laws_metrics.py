@@ -75,6 +75,17 @@ def test_only_the_order_of_the_scores_counts(metric, seed):
     )
 
 
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"expected_reciprocal_rank"}))  # it goes by 2^worst
+@given(seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_the_best_rank_of_a_set_need_not_be_0(name, seed):
+    scores, ranks, mask = tied_ranking(seed)
+    np.testing.assert_allclose(
+        METRICS[name](scores, ranks + 3.0 * np.arange(6)[:, None], mask, per_set=True),
+        METRICS[name](scores, ranks, mask, per_set=True),
+    )
+
+
 @every_metric
 @given(seed=seeds)
 @settings(max_examples=25, deadline=None)
@@ -142,6 +153,14 @@ def test_a_batch_of_one_and_a_set_of_one_work(metric):
     alone = [metric(scores[i : i + 1], ranks[i : i + 1], mask[i : i + 1], per_set=True)[0] for i in range(6)]
     np.testing.assert_allclose(together, alone)
     assert np.isnan(metric([[1.0]], [[0]])), "one object alone has no order"
+
+
+@every_metric
+def test_a_set_of_equal_ranks_has_no_value_beside_others_and_with_padding(metric):
+    ranks = [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, np.nan], [0.0, 0.0, 5.0]]
+    mask = np.array([[True, True, True]] * 3 + [[True, True, False]])
+    values = metric([[3.0, 1.0, 2.0]] * 4, ranks, mask, per_set=True)
+    assert np.isnan(values).tolist() == [False, True, True, True]
 
 
 @every_metric

@@ -8,6 +8,7 @@ from itertools import permutations
 from math import exp, log
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 
@@ -55,6 +56,11 @@ def test_logistic_equals_the_formula_worked_by_hand():
     assert value(logistic_ranking_loss, [3.0, 2.0, 0.0], [0, 1, 2]) == pytest.approx(expected)
 
 
+def test_the_mean_over_one_pair_is_that_pair():
+    assert value(hinge_ranking_loss, [0.0, 0.5], [0, 1]) == 1.5
+    assert value(logistic_ranking_loss, [3.0, 2.0], [0, 1]) == pytest.approx(log(1 + exp(-1)))
+
+
 def test_plackett_luce_equals_the_formula_worked_by_hand():
     # choose 1 of {1, 0, 2}, then 0 of {0, 2}
     expected = log(exp(1) + exp(2) + exp(0)) - 1 + log(exp(2) + exp(0)) - 2
@@ -70,6 +76,12 @@ def test_plackett_luce_with_ties_compares_with_the_strictly_worse_only():
 def test_plackett_luce_of_a_top_1_ranking_is_a_softmax_choice():
     expected = log(exp(2) + exp(1) + exp(0)) - 1
     assert value(plackett_luce_loss, [2.0, 1.0, 0.0], [1, 0, 1]) == pytest.approx(expected)
+
+
+def test_whole_numbers_as_ranks_keep_their_order_in_double_precision():
+    ranks = torch.tensor([[2**24, 2**24 + 1]])  # equal in single precision
+    scores = torch.zeros(1, 2, dtype=torch.float64)
+    assert plackett_luce_loss(scores, ranks, ranks >= 0).item() == pytest.approx(log(2))
 
 
 def test_listnet_of_the_top_1_is_the_cross_entropy_of_two_softmaxes():
@@ -98,6 +110,14 @@ def test_listnet_sums_over_all_ordered_choices(k):
     assert value(partial(listnet_loss, k=k), scores, ranks) == pytest.approx(expected)
 
 
+def test_listnet_sums_over_the_first_three_by_default():
+    scores, ranks = [1.0, 0.3, 2.0, -0.4, 0.0], [0, 2, 3, 1, 4]
+    assert value(listnet_loss, scores, ranks) == value(partial(listnet_loss, k=3), scores, ranks)
+    assert value(listnet_loss, scores, ranks) != pytest.approx(
+        value(partial(listnet_loss, k=4), scores, ranks)
+    )
+
+
 def test_listnet_of_fewer_objects_than_k_stops_when_all_are_chosen():
     deep, just = partial(listnet_loss, k=5), partial(listnet_loss, k=2)
     assert value(deep, [1.0, 0.0], [0, 1]) == pytest.approx(value(just, [1.0, 0.0], [0, 1]))
@@ -107,6 +127,22 @@ def test_listnet_of_a_huge_set_says_what_to_do_instead():
     scores = torch.zeros(1, 2000)
     with pytest.raises(ParameterError, match="plackett_luce"):
         listnet_loss(scores, torch.arange(2000.0)[None], scores == 0, k=3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"),
+    [(listnet_loss, (2**11, 2**6)), (hinge_ranking_loss, (2, 2**15)), (listnet_loss, (2**29, 1))],
+    ids=["2^29 choices of 3", "2^31 pairs", "2^29 choices of 1"],
+)
+def test_what_memory_holds_is_not_refused_and_one_set_more_is(loss, most):
+    n, m = most
+    for sets, too_many in [(n, False), (n + 1, True)]:
+        scores = torch.zeros(sets, m, device="meta")  # shapes alone, without any number
+        if too_many:
+            with pytest.raises(ParameterError, match="too many to hold in memory"):
+                loss(scores, scores, scores == 0)
+        else:
+            assert loss(scores, scores, scores == 0).shape == (n,)
 
 
 def test_a_misspelt_loss_is_recognised():
@@ -183,15 +219,27 @@ def test_subset_loss_equals_the_formula_worked_by_hand():
     two = (log(1 + exp(-2)) + log(1 + exp(3))) / 2
     assert value(subset_loss, [2.0, 9.0, 3.0], [0, float("nan"), 1]) == pytest.approx(two)
     assert value(subset_loss, [2.0, 9.0], [-1, -1]) == 0.0, "nothing is known"
+    assert value(subset_loss, [2.0], [0]) == pytest.approx(log(1 + exp(-2)))
     padded = torch.tensor([[2.0, 3.0, 9.0]]), torch.tensor([[0, 1, 0]]), torch.tensor([[True, True, False]])
     assert subset_loss(*padded).item() == pytest.approx(two)
+    together = torch.tensor([[2.0, 3.0], [0.0, 1.0]]), torch.tensor([[0, 1], [0, -1]])
+    assert subset_loss(*together, together[0] > -9).tolist() == pytest.approx([two, log(2)])
 
 
 def test_losses_keep_the_precision_of_the_scores():
     ranks = torch.tensor([[0.0, 1.0, 1.0]])
     for loss in (*LOSSES.values(), choice_loss, partial(choice_loss, outside=True), subset_loss):
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.bfloat16, torch.float32, torch.float64):
             assert loss(torch.zeros(1, 3, dtype=dtype), ranks, ranks >= 0).dtype == dtype
+
+
+def test_losses_work_where_the_scores_are_whatever_the_default_device():
+    scores, ranks = torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[0, 1, 1]])
+    for loss in (*LOSSES.values(), choice_loss, partial(choice_loss, outside=True), subset_loss):
+        expected = loss(scores, ranks, ranks >= 0)
+        with torch.device("meta"):  # of which no number can be read
+            found = loss(scores, ranks, ranks >= 0)
+        assert found.tolist() == expected.tolist()
 
 
 def test_scores_that_are_far_apart_give_finite_losses_and_gradients():
@@ -210,8 +258,14 @@ def test_pairs_of_a_huge_set_are_refused_before_they_are_made():
     for loss in (hinge_ranking_loss, logistic_ranking_loss):
         with pytest.raises(ParameterError, match=r"all pairs of 50,000 objects.*plackett_luce"):
             loss(scores, torch.zeros_like(scores), scores == 0)
-    with pytest.raises(ParameterError, match="k"):
-        listnet_loss(scores[:, :2], scores[:, :2], scores[:, :2] == 0, k=0)
+
+
+def test_listnet_needs_a_whole_number_of_choices():
+    jaxtyping.config.update("jaxtyping_disable", True)  # as users run it; the next test checks axes again
+    scores = torch.zeros(1, 2)
+    for k in (0, 1.5):
+        with pytest.raises(ParameterError, match=f"^k needs a whole number of at least 1; got {k}"):
+            listnet_loss(scores, scores, scores == 0, k=k)
 
 
 def test_a_loss_is_found_by_name_or_is_one():
@@ -246,6 +300,8 @@ def test_identities_keep_their_form():
     )
     assert loss_identity(partial(own, {2, 1})) == f":partial({whole}, ({{1, 2}}), {{}})"
     assert loss_identity(Loss()) == f":{Loss.__qualname__}"
+    assert loss_identity(Loss) == f":{Loss.__qualname__}", "a class has a name of its own"
+    assert loss_identity(len) == ":len"
     assert loss_identity(squared(2.0)).endswith(", (None, None, (2.0)))")
     assert loss_identity(hinge_ranking_loss).startswith("hinge:hinge_ranking_loss(")
     assert loss_identity(choice_loss).startswith("nll:choice_loss(")

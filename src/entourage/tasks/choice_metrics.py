@@ -140,7 +140,7 @@ def _alternatives(s: Floats, r: Floats, known: Bools, outside: bool) -> tuple[Fl
         return s, chosen, known
     none = ~chosen.any(1, keepdims=True)
     return (
-        np.concatenate([s, np.zeros_like(s[:, :1])], axis=1),
+        np.concatenate([s, np.zeros(none.shape)], axis=1),
         np.concatenate([chosen, none], axis=1),
         np.concatenate([known, np.ones_like(none)], axis=1),
     )
