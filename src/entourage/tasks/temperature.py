@@ -20,7 +20,7 @@ from entourage.errors import ParameterError
 __all__ = ["fit_temperature"]
 
 _LEAST, _MOST = 1e-6, 1e3  # of the spread of scores divided by the temperature
-_FEW = 4.0  # sets: what the lower places of all sets count together for the temperature of the first place
+_FEW = 1.0  # first places: what the lower places of all sets count together for the temperature of the first place
 _CHUNK = 2_000_000  # numbers in a padded array
 
 
@@ -39,8 +39,8 @@ def fit_temperature(
     equally likely.
 
     With ``first``, L is the part of the first place: that the best object is chosen before all worse ones, on average
-    over those that share the best rank. The lower places of all sets together count like four first places more (as
-    long as none counts more than in full): where few sets are known, they help.
+    over those that share the best rank. The lower places of all sets together count like one first place more (as
+    long as none counts more than in full): where very few sets are known, they help.
 
     Parameters
     ----------
