@@ -120,6 +120,28 @@ def test_many_units_are_sampled_by_the_plus_one_rule():
     assert again == sampled, "a seed and its generator are the same"
 
 
+def test_flips_are_drawn_from_the_seed_0_by_default():
+    differences = np.random.default_rng(0).normal(0.3, 1, 20)
+    p = [sign_flip_p_value(differences, random_state=seed) for seed in (0, 1)]
+    assert sign_flip_p_value(differences) == p[0] != p[1]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 499])
+def test_as_many_resamples_are_drawn_in_chunks_and_the_same_ones(rows, monkeypatch):
+    values = np.random.default_rng(0).normal(0.3, 1, 20)
+    whole = sign_flip_p_value(values, resamples=500), bootstrap_interval(values, resamples=500)
+    monkeypatch.setattr("entourage.data.resampling._CHUNK", rows * 20)
+    assert (sign_flip_p_value(values, resamples=500), bootstrap_interval(values, resamples=500)) == whole
+
+
+def test_numbers_may_come_as_objects_and_none_is_a_missing_one():
+    differences = np.array([1.0, None, 2.0, 3.0], dtype=object)
+    assert sign_flip_p_value(differences) == 1 / 8
+    weights = np.array([1, 5, 2, 1], dtype=object)
+    plain = bootstrap_interval([1.0, 2.0, 3.0], weights=[1, 2, 1])
+    assert bootstrap_interval(differences, weights=weights) == plain
+
+
 def test_fourteen_units_are_enumerated_and_fifteen_are_sampled():
     assert sign_flip_p_value(np.ones(14), resamples=9) == 1 / 2**14
     assert sign_flip_p_value(np.ones(15), resamples=9) == 1 / 10
@@ -168,6 +190,7 @@ def test_a_wider_hypothesis_is_harder_to_reject():
     # of the 8 flips of (1, 2, 3), sums 6 and, widened by 1.5, also 4 reach 6
     assert sign_flip_p_value([1.0, 2.0, 3.0], widening=1.5) == 2 / 8
     assert widening_of(2) == pytest.approx(np.sqrt(3))
+    assert widening_of(5) == pytest.approx(1.5)  # sqrt(1 + 5 / 4)
 
 
 # --- the bootstrap --------------------------------------------------------------------------------
@@ -198,6 +221,56 @@ def test_the_interval_is_scipys_bca(level):
         assert found == pytest.approx((truth.low, truth.high), rel=1e-9)
 
 
+def test_the_interval_of_clusters_is_scipys_bca_of_a_ratio():
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(12), rng.integers(1, 9, size=12))
+    values = rng.exponential(size=len(clusters)) + clusters / 4
+    sums, sizes = np.bincount(clusters, weights=values), np.bincount(clusters)
+    truth = stats.bootstrap(
+        (sums, sizes),
+        lambda sums, sizes, axis: sums.sum(axis) / sizes.sum(axis),
+        n_resamples=700,
+        paired=True,
+        method="BCa",
+        random_state=np.random.default_rng(1),
+    ).confidence_interval
+    found = bootstrap_interval(values, clusters, resamples=700, random_state=1)
+    assert found == pytest.approx((truth.low, truth.high), rel=1e-9)
+
+
+def test_resampled_means_that_equal_the_mean_count_half():
+    values = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0])  # of sums that are often equal
+    truth = stats.bootstrap(
+        (values,), np.mean, n_resamples=301, method="BCa", random_state=np.random.default_rng(2)
+    ).confidence_interval
+    found = bootstrap_interval(values, resamples=301, random_state=2)
+    assert found == pytest.approx((truth.low, truth.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_where_all_resampled_means_lie_on_one_side_half_a_resample_is_put_on_the_other(sign):
+    values = sign * np.array([0.0, 1.0, 2.0, 3.0, 14.0])
+    means = values[np.random.default_rng(25).integers(0, 5, (4, 5))].mean(1)
+    assert (sign * means < 4.0).all(), "4 is the mean of all"
+    # means without one of them are 5, 4.75, 4.5, 4.25, 1.5: less than 4 by -1, -0.75, -0.5, -0.25, 2.5
+    skew = (
+        sign
+        * (-1 - 0.75**3 - 0.5**3 - 0.25**3 + 2.5**3)
+        / (6 * (1 + 0.75**2 + 0.5**2 + 0.25**2 + 2.5**2) ** 1.5)
+    )
+    bias = stats.norm.ppf(7 / 8 if sign == 1 else 1 / 8)
+    shifted = bias + stats.norm.ppf([0.025, 0.975])
+    expected = np.quantile(means, stats.norm.cdf(bias + shifted / (1 - skew * shifted)))
+    assert bootstrap_interval(values, resamples=4, random_state=25) == pytest.approx(tuple(expected))
+
+
+def test_far_tails_of_skewed_values_end_at_the_largest_resampled_mean():
+    values = np.array([0.0] * 99 + [1.0])
+    largest = values[np.random.default_rng(0).integers(0, 100, (2000, 100))].mean(1).max()
+    low, high = bootstrap_interval(values, level=1e-12)
+    assert 0.0 <= low < high == largest
+
+
 def test_the_default_interval_is_of_95_percent_and_2000_resamples():
     values = np.random.default_rng(0).exponential(size=25)
     explicit = bootstrap_interval(values, level=0.05, resamples=2000, random_state=0)
@@ -220,9 +293,8 @@ def test_the_scale_of_values_scales_the_interval():
     values = np.random.default_rng(3).exponential(size=12)
     low, high = bootstrap_interval(values, random_state=3)
     for scale in (1e-90, 1e-9, 1e9, 1e90):
-        assert bootstrap_interval(scale * values, random_state=3) == pytest.approx(
-            (scale * low, scale * high)
-        )
+        found = bootstrap_interval(scale * values, random_state=3)
+        assert found == pytest.approx((scale * low, scale * high), rel=1e-6, abs=0.0)
 
 
 def test_intervals_need_values_in_one_row_and_a_level_between_0_and_1():
@@ -271,6 +343,7 @@ def test_clusters_of_differing_size_weigh_by_their_sets():
 
 
 def test_constant_values_have_no_spread_and_one_value_no_interval():
+    assert bootstrap_interval(np.zeros(5)) == (0.0, 0.0)
     assert bootstrap_interval(np.full(30, 0.1)) == pytest.approx((0.1, 0.1), abs=1e-15)
     with pytest.raises(DataError, match="at least 2 values, to measure their spread; there is 1"):
         bootstrap_interval([0.3, np.nan])

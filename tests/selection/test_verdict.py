@@ -193,11 +193,23 @@ def test_metrics_without_a_meaning_in_words_leave_it_out():
     assert headline(numbers(metric="ndcg")).endswith(" raise NDCG by 0.020 (95 % CI 0.010 to 0.030).")
 
 
+def test_a_gain_means_so_many_of_a_hundred():
+    for sentence in (verdict, headline):
+        assert ": of 100 pairs about 20.0 more are ordered rightly." in sentence(numbers(gain=0.2))
+
+
 def test_an_interval_that_ends_at_0_is_narrow():
     for low, narrow in [(-0.001, True), (0.0, True), (0.001, False)]:
         for sentence in (verdict, headline):
             assert ("narrowly" in sentence(numbers(interval=(low, 0.03)))) is narrow
     assert "narrowly" not in verdict(numbers(interval=(-0.001, 0.03), p_value=0.5))
+
+
+def test_an_interval_that_ends_at_0_does_not_exclude_it():
+    for low, excluded in [(0.0, False), (0.001, True)]:
+        for sentence in (verdict, headline):
+            found = sentence(numbers(interval=(low, 0.03), p_value=0.5))
+            assert ("although the interval excludes 0" in found) is excluded
 
 
 def test_a_p_value_at_the_level_is_significant():

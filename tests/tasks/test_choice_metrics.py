@@ -72,6 +72,12 @@ def test_log_likelihood_keeps_its_precision_far_from_zero(offset):
     assert log_likelihood([[1e30, -1e30]], [[1, 0]]) == pytest.approx(-2e30)
 
 
+def test_an_infinite_score_is_chosen_for_certain():
+    assert log_likelihood([[np.inf, 0.0]], [[0, 1]]) == 0.0
+    assert log_likelihood([[0.0, -np.inf]], [[0, 1]]) == 0.0
+    assert log_likelihood([[np.inf, np.inf]], [[0, 1]]) == pytest.approx(-log(2))
+
+
 def test_single_precision_scores_are_evaluated_in_double_precision():
     scores = np.array([[100.0, 99.0]], dtype=np.float32)
     assert log_likelihood(scores, [[0, 1]]) == pytest.approx(-log(1 + exp(-1)), rel=1e-12)

@@ -147,6 +147,22 @@ def test_numpy_and_torch_give_the_same(metric):
 
 
 @every_metric
+def test_double_precision_of_a_tensor_is_kept(metric):
+    scores, ranks = np.array([[1.0, 1.0 + 1e-12, 0.5]]), [[1, 0, 2]]
+    assert (
+        metric(torch.from_numpy(scores), ranks) == metric(scores, ranks) == metric([[1.0, 2.0, 0.5]], ranks)
+    )
+
+
+@every_metric
+def test_none_is_not_ranked_and_a_mask_may_be_written_as_0_and_1(metric):
+    scores, ranks = [[2.0, 3.0, 1.0, 9.0]], [[0, 1, 2, 3]]
+    expected = metric([[2.0, 3.0, 1.0]], [[0, 1, 2]])
+    assert metric(scores, [[0, 1, 2, None]]) == expected
+    assert metric([[2.0, 3.0, 1.0, None]], ranks, [[1, 1, 1, 0]]) == expected
+
+
+@every_metric
 def test_a_batch_of_one_and_a_set_of_one_work(metric):
     scores, ranks, mask = tied_ranking(4)
     together = metric(scores, ranks, mask, per_set=True)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entourage.errors import DataError, ShapeError
-from entourage.tasks.places import expected_places, place_probabilities
+from entourage.tasks.places import expected_places, place_probabilities, place_work
 
 
 def by_all_orders(utilities):
@@ -53,6 +53,7 @@ def test_places_equal_the_sum_over_all_orders(m, spread):
 )
 def test_rows_and_columns_sum_to_one_and_the_first_is_the_softmax(utilities):
     found = place_probabilities(utilities)
+    assert ((found >= 0.0) & (found <= 1.0)).all(), "to the last digit"
     np.testing.assert_allclose(found.sum(1), 1.0, atol=1e-9)
     np.testing.assert_allclose(found.sum(2), 1.0, atol=1e-9)
     np.testing.assert_allclose(found[:, :, 0], softmax(utilities), atol=1e-9)
@@ -81,6 +82,30 @@ def test_sets_of_one_batch_are_computed_as_if_alone():
     np.testing.assert_allclose(place_probabilities(utilities), alone, atol=1e-12)
 
 
+@pytest.mark.parametrize("chunk", [1, 300])
+def test_places_are_the_same_in_chunks(chunk, monkeypatch):
+    rng = np.random.default_rng(3)
+    utilities, mask = rng.normal(size=(30, 5)) * np.logspace(-1, 3, 30)[:, None], rng.random((30, 5)) < 0.8
+    whole, expected = place_probabilities(utilities, mask), expected_places(utilities, mask)
+    monkeypatch.setattr("entourage.tasks.places._CHUNK", chunk)
+    np.testing.assert_allclose(place_probabilities(utilities, mask), whole, atol=1e-12)
+    np.testing.assert_allclose(expected_places(utilities, mask), expected, atol=1e-12)
+
+
+def test_the_padding_may_hold_none_and_a_mask_be_written_as_0_and_1():
+    utilities, mask = [[1.0, 0.0, None]], [[1, 1, 0]]
+    np.testing.assert_allclose(
+        place_probabilities(utilities, mask)[0, :2, :2], by_all_orders(np.array([1.0, 0.0]))
+    )
+    np.testing.assert_allclose(expected_places(utilities, mask)[0, :2], [1 / (1 + np.e), np.e / (1 + np.e)])
+
+
+def test_the_work_of_a_set_grows_with_its_square_and_the_number_of_nodes():
+    # 3 m² · 30 / distance of nodes, which is 0.35, and 1 / sqrt(m) where that is less
+    work = place_work(np.array([1, 4, 100]))
+    assert work.tolist() == pytest.approx([3 * 1 * 30 / 0.35, 3 * 16 * 30 / 0.35, 3 * 10_000 * 30 * 10])
+
+
 def test_a_simulated_race_has_these_places():
     rng = np.random.default_rng(2)
     utilities = rng.normal(size=8)
@@ -96,4 +121,9 @@ def test_what_is_no_utility_is_refused():
         place_probabilities(np.zeros((1, 3)), np.ones((1, 2)))
     with pytest.raises(DataError, match="finite"):
         expected_places([[0.0, np.inf]])
-    assert place_probabilities(np.zeros((0, 3))).shape == (0, 3, 3)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (2, 0), (0, 0)])
+def test_no_sets_and_sets_without_any_object_have_no_places(n, m):
+    assert place_probabilities(np.zeros((n, m))).shape == (n, m, m)
+    assert expected_places(np.zeros((n, m))).shape == (n, m)

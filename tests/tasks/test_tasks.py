@@ -1,7 +1,7 @@
 """What each task makes of targets and scores, by hand; and the errors that users meet."""
 
 from functools import partial
-from math import exp
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, ShapeError
 from entourage.losses import CHOICE_LOSSES, LOSSES, SUBSET_LOSSES, choice_loss, listnet_loss
+from entourage.metrics import METRICS
 from entourage.tasks.choice import Choice
 from entourage.tasks.kinds import TASKS, task_of
 from entourage.tasks.ranking import Ranking
@@ -134,6 +135,16 @@ def test_ranks_are_decided_by_falling_score():
 # --- choices --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("outside", [False, True])
+def test_an_outside_option_is_in_all_that_a_choice_is_judged_by(outside):
+    task = Choice(outside=outside)
+    assert task.only_differences is not outside, "a constant added to all scores changes what is chosen"
+    assert task.informative_words == ("sets" if outside else "sets of at least two objects")
+    assert task.metrics == {"accuracy": task.metric, "log_likelihood": task.criterion} | METRICS
+    for metric, value in [(task.metric, 1.0), (task.criterion, log(1 / (1 + exp(-1))))]:
+        assert metric([[-1.0]], [[1]]) == pytest.approx(value if outside else np.nan, nan_ok=True)
+
+
 @every_task
 def test_targets_of_training_sets_stay_where_they_are_exact(task):
     sets = sets_with([0, 1, 0, 1, 1])
@@ -145,6 +156,13 @@ def test_a_choice_is_a_place_or_a_row_of_indicators(y):
     sets = Choice().sets_of(RAGGED, y)
     assert sets.targets.tolist() == [1, 0, 0, 1, 1]
     assert sets.worst == 1.0
+
+
+def test_rows_of_indicators_may_come_as_one_array():
+    y = np.array([[1, 0, 0], [0, 0, 1]])
+    assert Choice().sets_of(np.zeros((2, 3, 1)), y).targets.tolist() == [0, 1, 1, 1, 1, 0]
+    ragged = np.array([np.array([0, 1]), np.array([1, 0, 0])], dtype=object)
+    assert Choice().sets_of(RAGGED, ragged).targets.tolist() == [1, 0, 0, 1, 1]
 
 
 def test_the_place_of_a_choice_counts_within_its_set():
@@ -159,6 +177,7 @@ def test_the_place_of_a_choice_counts_within_its_set():
     ("y", "says"),
     [
         ([0, 3], "set 1 has 3 objects, and its y is 3"),
+        ([-1, 3], "set 1 has 3 objects, and its y is 3"),
         ([2, 0], "set 0 has 2 objects, and its y is 2"),
         ([0, -2], "set 1 has 3 objects, and its y is -2"),
         ([0, 0.5], r"set 1 has 3 objects, and its y is 0\.5"),
@@ -194,7 +213,11 @@ def test_each_set_needs_one_choice_and_with_an_outside_option_at_most_one():
     assert Choice().check(one) is one
     for sets in (one, none):
         assert Choice(outside=True).check(sets) is sets
-    with pytest.raises(DataError, match=r"set 1 has 0\. .* Where nothing may be chosen, outside=True"):
+    nothing = (
+        r"Where nothing may be chosen, outside=True \(of DiscreteChooser and compare\), "
+        r"or --outside on the command line\.$"
+    )
+    with pytest.raises(DataError, match=r"set 1 has 0\. .* --target-kind subset\. " + nothing):
         Choice().check(none)
     for task in (Choice(), Choice(outside=True)):
         with pytest.raises(DataError, match=r"set 1 has 2\. For several, use SubsetChooser.*subset\.$"):
@@ -218,6 +241,11 @@ def test_the_best_place_of_each_set_is_predicted():
     assert Choice().places(sets, scores).tolist() == [1, 1]
     assert Choice(outside=True).places(sets, scores).tolist() == [-1, 1]
     assert Choice(outside=True).places(sets, 0 * scores).tolist() == [-1, -1], "0 is not better than 0"
+    equal = Sets.from_array(np.zeros((3, 2, 1)))
+    packed = np.array([0.0, 1.0, -1.0, -2.0, 5.0, 4.0])
+    assert Choice().places(equal, packed).tolist() == [1, 0, 0]
+    assert Choice(outside=True).places(equal, packed).tolist() == [1, -1, 0]
+    assert Choice().places(equal, packed).dtype == np.int64
 
 
 def test_probabilities_are_a_softmax_in_each_set():
@@ -252,6 +280,7 @@ def test_subsets_are_rows_of_indicators():
     assert sets.worst == 1.0
     assert SubsetChoice().check(sets) is sets
     assert SubsetChoice().informative(sets).tolist() == [True, True]
+    assert SubsetChoice().informative(sets).dtype == bool
     situation = np.array([[1.0], [2.0]])
     assert SubsetChoice().sets_of(RAGGED, [[1, 1], [0, 0, 1]], situation).situation is not None
 
@@ -259,6 +288,7 @@ def test_subsets_are_rows_of_indicators():
 def test_objects_above_the_threshold_are_chosen():
     scores = np.array([[0.5, 0.0, -0.5]])
     assert SubsetChoice().decide(scores).tolist() == [[1, 0, 0]]
+    assert SubsetChoice().decide(scores).dtype == np.int64
     assert SubsetChoice(threshold=-0.5).decide(scores).tolist() == [[1, 1, 0]]
     task = SubsetChoice(threshold=0.7)  # nothing is above it
     for name in ("f1", "subset_accuracy", "hamming_accuracy", "informedness"):
@@ -285,10 +315,16 @@ def test_the_best_threshold_parts_chosen_objects_from_others():
     assert SubsetChoice().best_threshold(sets, scores.ravel() - 2.5) == 0.0
 
 
+def test_thresholds_are_tried_at_each_half_percent_of_the_scores():
+    scores = np.arange(201.0)  # half a percent is 1
+    sets = Sets.from_array(np.zeros((1, 201, 1)), (scores <= 100.0).astype(float)[None])
+    assert SubsetChoice().best_threshold(sets, scores) == pytest.approx(100.0)
+
+
 def test_sets_of_weight_0_have_no_say_in_the_threshold():
     ranks = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     scores = np.array([[3.0, 1.0], [3.0, 1.0], [9.0, 7.0]])
     sets = Sets.from_array(np.zeros((3, 2, 1)), ranks)
     assert 1.0 <= SubsetChoice().best_threshold(sets, scores.ravel(), np.array([1.0, 1.0, 0.0])) < 3.0
-    # the third set alone: its chosen object is the lower one, so all above it is at best 2/3
-    assert SubsetChoice().best_threshold(sets, scores.ravel(), np.array([0.0, 0.0, 1.0])) < 7.0
+    # the third set alone: its chosen object is the lower one, so any threshold below it has 2/3, 0 first of all
+    assert SubsetChoice().best_threshold(sets, scores.ravel(), np.array([0.0, 0.0, 1.0])) == 0.0
