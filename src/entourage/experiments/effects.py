@@ -20,6 +20,7 @@ from entourage.report.page import Cell, Section, Table, write_report, write_text
 __all__ = ["run_effects"]
 
 NAME = "effects"
+DRAWN = ("FATE-Net", "FETA-Net", "SetAttention")
 GRID = np.linspace(0.02, 0.98, 49)
 SHOWN = {  # A, B and a textbook C: in the pair A is a little better, or B where the effect will hurt it
     "compromise": [[0.3, 0.72], [0.68, 0.3], [0.8, 0.18]],
@@ -46,7 +47,8 @@ class EffectJob(Job):
 def run_effects(folder: Path, options: Options) -> str:
     """Run what is missing, write rows, table, picture and report into ``folder``; return the Markdown."""
     claims = read_claims(NAME)
-    options.check(tasks=claims["tasks"], models=claims["models"], tunes=False)
+    models = [*claims["models"], *claims["beyond"]]
+    options.check(tasks=claims["tasks"], models=models, tunes=False)
     limits = claims["modes"][options.mode]
     jobs = [
         EffectJob(
@@ -61,13 +63,13 @@ def run_effects(folder: Path, options: Options) -> str:
         )
         for repetition in range(options.repetitions or limits["repetitions"])
         for task in claims["tasks"]
-        for model in claims["models"]
+        for model in models
         if options.wants(task=task, model=model)
     ]
     rows = keep_rows(folder, jobs, run_jobs, options)
     text = summarise(claims, options.mode, rows)
     write_text(folder / f"{NAME}.md", text)
-    drawn = [model for model in ("FATE-Net", "FETA-Net") if any(row["model"] == model for row in rows)]
+    drawn = [model for model in DRAWN if any(row["model"] == model for row in rows)]
     if drawn:
         for kind in ("png", "svg"):
             _draw(folder / f"{NAME}.{kind}", rows, drawn)
