@@ -43,9 +43,9 @@ NETS = [
 ]
 
 
-def build(net, seed=0):
+def build(net, seed=0, categories=((2, 6),)):
     generator = torch.Generator().manual_seed(seed)
-    return build_with_categories(net, 5, [(2, 6)], generator).eval()
+    return build_with_categories(net, 5, [*categories], generator).eval()
 
 
 def some_objects():
@@ -57,8 +57,13 @@ def some_objects():
 
 @pytest.mark.parametrize("net", NETS, ids=repr)
 @pytest.mark.parametrize("members", [1, 3])
-def test_scores_without_gradients_are_those_of_training_in_double_precision(net, members):
-    scorers = [build(net, seed) for seed in range(members)]
+@pytest.mark.parametrize("categories", [(), ((2, 6),)], ids=["numbers", "categories"])
+def test_scores_without_gradients_are_those_of_training_in_double_precision(net, members, categories):
+    scorers = [build(net, seed, categories) for seed in range(members)]
+    for one in scorers:
+        for place, value in enumerate([*one.parameters(), *one.buffers()]):  # none is 0 or 1 as it begins
+            if value.is_floating_point():
+                value.data += 0.1 * torch.rand(value.shape, generator=torch.Generator().manual_seed(place))
     scorer = scorers[0] if members == 1 else Stack(scorers).eval()
     objects, mask = some_objects()
     exact = torch.stack([copy.deepcopy(one).double()(objects.double(), mask) for one in scorers]).mean(0)
@@ -80,7 +85,7 @@ def test_a_pass_of_training_is_seen_by_the_next_prediction(members):
 
 
 def stack_of_three():
-    stack = Stack([build(FATE(width=8, norm="batch"), seed) for seed in range(3)]).eval()
+    stack = Stack([build(FATE(width=8, norm="batch"), seed, ()) for seed in range(3)]).eval()
     objects, mask = some_objects()
     return stack, objects, mask
 
@@ -122,11 +127,13 @@ def there_and_back(stack):
 def test_members_of_an_ensemble_have_the_weights_of_now(change):
     stack, objects, mask = stack_of_three()
     with torch.no_grad():
-        before = stack(objects, mask)
+        before, one = stack(objects, mask), stack(objects[:1])
         change(stack)
-        after = stack(objects, mask)
+        after, one_after = stack(objects, mask), stack(objects[:1])
     assert (before != after).any()
+    assert (one != one_after).any()
     torch.testing.assert_close(after, scores_of_copies(stack, objects, mask), rtol=0, atol=0)
+    torch.testing.assert_close(one_after, scores_of_copies(stack, objects[:1], None))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda stack: pickle.loads(pickle.dumps(stack))])  # noqa: S301

@@ -21,6 +21,7 @@ class Scorer(nn.Module, ABC):
     """
 
     stackable = True  # whether one kernel can serve several nets: what is computed depends on shapes only
+    weights_by_set = False  # whether each set may have weights of its own; see `entourage.nets.layers.MLP`
 
     def in_one_piece(self, n: int, m: int) -> bool:
         """Whether a training batch of n sets of m objects is computed at once, not in tiles to save memory."""

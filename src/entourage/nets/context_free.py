@@ -55,6 +55,8 @@ class ContextFree(Net):
 
 
 class _ContextFreeScorer(Scorer):
+    weights_by_set = True
+
     def __init__(self, utility: MLP) -> None:
         super().__init__()
         self.utility = utility

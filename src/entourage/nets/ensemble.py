@@ -38,7 +38,7 @@ class Stack(Scorer):
         self._one = [copy.deepcopy(scorers[0])]  # in a list, so that its weights are not the stack's
         self.stackable = scorers[0].stackable
 
-    _kept: tuple[list[int], list[Scorer]] | None = None  # see `as_scorers`
+    _kept: tuple[list[int], list[Scorer], Scorer] | None = None  # see `as_scorers` and `_side_by_side`
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_kept": None}  # in a copy they would still have the weights of this stack
@@ -60,6 +60,10 @@ class Stack(Scorer):
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             scores: Tensor = torch.stack(list(self.one_by_one(objects, mask))).mean(0)
             return scores
+        if mask is None and len(objects) == 1 and self._one[0].weights_by_set:
+            several = objects.expand(self.members, -1, -1)
+            if is_one_tile(several):
+                return self._side_by_side().forward(several).mean(0, keepdim=True)
         members = self.as_scorers()
         total = members[0].forward(objects, mask)
         for one in members[1:]:
@@ -74,22 +78,37 @@ class Stack(Scorer):
             own = objects[i] if objects.ndim == 4 else objects
             yield (self._on_its_own(i) if kept is None else kept[i])(own, mask)
 
-    @torch.no_grad()
     def as_scorers(self) -> list[Scorer]:
         """Return the members in evaluation, each a module whose weights are its part of the stack's, not a copy.
 
         They are made once: what changes a weight in place changes theirs. Where weights have moved, to a device or by
         an assignment, they are made again. For scoring only; their weights have no gradient.
         """
+        return self._views()[1]
+
+    def _side_by_side(self) -> Scorer:
+        """Return one module with the weights of all members, each for one set of a batch; made as `as_scorers` are.
+
+        Where a set is scored alone, most of the time is spent on starting operations, here once for all members.
+        """
+        return self._views()[2]
+
+    @torch.no_grad()
+    def _views(self) -> tuple[list[int], list[Scorer], Scorer]:
         held = [
             weight for weight in (*self._parameters.values(), *self._buffers.values()) if weight is not None
         ]
         places = [weight.data_ptr() for weight in held]
         kept = self._kept
         if kept is None or kept[0] != places:
-            kept = places, [self._on_its_own(i).eval() for i in range(self.members)]
+            apart = [self._on_its_own(i).eval() for i in range(self.members)]
+            together = copy.deepcopy(self._one[0]).eval()
+            for key, name in self.names.items():
+                weight = getattr(self, key)
+                _put(together, name, weight if weight.ndim == 3 else weight.unsqueeze(1))
+            kept = places, apart, together
             self._kept = kept  # threads that come together make the same
-        return kept[1]
+        return kept
 
     def _on_its_own(self, i: int) -> Scorer:
         """Return a member whose weights are its part of the stack's, through which gradients come back.
@@ -100,10 +119,7 @@ class Stack(Scorer):
         shared = {id(layer.generator): layer.generator for layer in self.dropouts()}
         one = copy.deepcopy(self._one[0], shared).train(self.training)
         for key, name in self.names.items():
-            path, _, leaf = name.rpartition(".")
-            parent = one.get_submodule(path)
-            where = parent._parameters if leaf in parent._parameters else parent._buffers
-            where[leaf] = getattr(self, key)[i]
+            _put(one, name, getattr(self, key)[i])
         return one
 
     def each(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -174,6 +190,14 @@ class Stack(Scorer):
     def member(self, i: int) -> dict[str, Tensor]:
         """Return a copy of the weights of one member."""
         return {name: getattr(self, key)[i].detach().clone() for key, name in self.names.items()}
+
+
+def _put(module: Scorer, name: str, weight: Tensor) -> None:
+    """Let a module have this weight, or buffer, as it is."""
+    path, _, leaf = name.rpartition(".")
+    parent = module.get_submodule(path)
+    where = parent._parameters if leaf in parent._parameters else parent._buffers
+    where[leaf] = weight  # type: ignore[assignment]
 
 
 @functools.cache

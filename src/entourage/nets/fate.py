@@ -119,6 +119,8 @@ class FATE(Net):
 class FATEScorer(Scorer):
     """The module of :class:`FATE`."""
 
+    weights_by_set = True
+
     def __init__(self, *, embedding: MLP, joint: MLP, include_self: bool) -> None:
         super().__init__()
         self.embedding, self.joint, self.include_self = embedding, joint, include_self

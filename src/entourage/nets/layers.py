@@ -53,6 +53,22 @@ def layer_norm(layer: nn.Module, inputs: Tensor) -> Tensor:
     return torch.layer_norm(inputs, layer.normalized_shape, own["weight"], own["bias"], layer.eps)
 
 
+def _mapped(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Apply a linear map; to ``(r, m, k)`` also one map a set, of ``weight (r, h, k)`` and ``bias (r, 1, h)``."""
+    if weight.dim() == 2:
+        return _linear(inputs, weight, bias)
+    return torch.bmm(inputs, weight.mT) if bias is None else torch.baddbmm(bias, inputs, weight.mT)
+
+
+def _normalised(norm: nn.LayerNorm, inputs: Tensor) -> Tensor:
+    """Apply a layer norm; to ``(r, m, h)`` also one with weights ``(r, 1, h)``."""
+    own = norm._parameters
+    weight, bias = own["weight"], own["bias"]
+    if weight is None or bias is None or weight.dim() == 1:
+        return _layer_norm(inputs, norm.normalized_shape, weight, bias, norm.eps)
+    return torch.addcmul(bias, _layer_norm(inputs, norm.normalized_shape, None, None, norm.eps), weight)
+
+
 class MaskedBatchNorm(nn.Module):
     """Batch normalisation that ignores padding.
 
@@ -147,6 +163,9 @@ class MLP(nn.Module):
     their sum is formed for each pair, so that the first layer of a pair net costs as much as that of
     an object net (see :mod:`entourage.nets.pairs`).
 
+    Of inputs ``(r, m, k)`` each of the r may have weights of its own: matrices have an axis of r in front, vectors are
+    ``(r, 1, h)``. So the members of an ensemble score one set (:class:`entourage.nets.ensemble.Stack`).
+
     Parameters
     ----------
     n_inputs : the number of input features, or those of each part
@@ -184,7 +203,7 @@ class MLP(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map ``inputs (..., n_inputs)`` to ``(..., n_outputs)``."""
         own = self._first()
-        return self.after_first(F.linear(inputs, own["weight"], own["bias"]), mask)
+        return self.after_first(_mapped(inputs, own["weight"], own["bias"]), mask)
 
     def _first(self) -> dict[str, Any]:
         """Return weight and bias of the first linear map."""
@@ -203,8 +222,8 @@ class MLP(nn.Module):
             at = self.parts[0]
             of_left, of_right = weight[:, :at], weight[:, at:]
         else:
-            of_left, of_right = weight.split_with_sizes(self.parts, 1)
-        return F.linear(left, of_left, own["bias"]), F.linear(right, of_right)
+            of_left, of_right = weight.split_with_sizes(self.parts, -1)
+        return _mapped(left, of_left, own["bias"]), _mapped(right, of_right, None)
 
     def after_first(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         """Continue from the output of the first linear map, which is overwritten where no gradient is needed."""
@@ -221,13 +240,11 @@ class MLP(nn.Module):
         for layer in layers:
             norm = next(norms, None)
             if norm is not None:
-                if isinstance(norm, MaskedBatchNorm):
-                    hidden = norm(hidden, mask)
-                else:
-                    own = norm._parameters
-                    hidden = _layer_norm(hidden, norm.normalized_shape, own["weight"], own["bias"], norm.eps)
+                hidden = (
+                    norm(hidden, mask) if isinstance(norm, MaskedBatchNorm) else _normalised(norm, hidden)
+                )
             own = layer._parameters
-            hidden = _linear(activate(hidden), own["weight"], own["bias"])
+            hidden = _mapped(activate(hidden), own["weight"], own["bias"])
         return hidden
 
 
