@@ -7,7 +7,12 @@ import torch
 from entourage.data.sets import Sets
 from entourage.errors import ParameterError
 from entourage.losses import plackett_luce_loss
-from entourage.tasks.temperature import fit_temperature
+from entourage.tasks.temperature import fit_temperatures
+
+
+def fit_temperature(sets, scores, weights=None):
+    return fit_temperatures(sets, scores, weights).all
+
 
 RNG = np.random.default_rng(0)
 
@@ -87,29 +92,30 @@ def first_then_chance(utilities, rng):
     first = (utilities + rng.gumbel(size=utilities.shape)).argmax(1)
     rest = rng.random(utilities.shape)
     rest[np.arange(len(rest)), first] = -1
-    return Sets.from_array(np.zeros((*utilities.shape, 1)), rest.argsort(1).argsort(1)), first
+    return Sets.from_array(np.zeros((*utilities.shape, 1)), rest.argsort(1).argsort(1))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e6])
 def test_the_first_place_has_a_temperature_of_its_own(scale):
     rng = np.random.default_rng(4)
     utilities = 2 * rng.normal(size=(2000, 12))
-    sets, _ = first_then_chance(utilities, rng)
-    scores = scale * utilities.ravel()
-    assert fit_temperature(sets, scores, first=True) == pytest.approx(scale, rel=0.06)
-    assert fit_temperature(sets, scores) > 3 * scale  # the lower places are noise
+    found = fit_temperatures(first_then_chance(utilities, rng), scale * utilities.ravel())
+    assert found.first == pytest.approx(scale, rel=0.06)
+    assert found.all > 3 * scale  # the lower places are noise
 
 
-def test_the_first_place_alone_is_a_choice():
+def test_that_of_the_first_place_makes_first_places_most_likely():
     """With many sets, the likelihood is that of a softmax, shared by those that tie for the first place."""
     rng = np.random.default_rng(5)
-    n, m = 4000, 5
+    n, m = 6000, 5
     ranks = rng.integers(0, 3, size=(n, m)).astype(float)
     ranks[rng.random((n, m)) < 0.1] = np.nan
     ranks[:, 0] = 1.0  # something is ranked
-    scores = -np.nan_to_num(ranks, nan=1.0) + 2 * rng.normal(size=(n, m))
+    good = -np.nan_to_num(ranks, nan=1.0)
+    scores = np.where(good == good.max(1, keepdims=True), good + 1, 0) + 2 * rng.normal(size=(n, m))
     weights = rng.random(n) + 0.1
-    found = fit_temperature(Sets.from_array(np.zeros((n, m, 1)), ranks), scores.ravel(), weights, first=True)
+    sets = Sets.from_array(np.zeros((n, m, 1)), ranks)
+    found = fit_temperatures(sets, scores.ravel(), weights).first
 
     def loss(temperature):
         best = np.nanmin(ranks, axis=1, keepdims=True)
@@ -118,20 +124,30 @@ def test_the_first_place_alone_is_a_choice():
         own = np.where(ranks == best, np.log(powers / (powers + worse)), 0).sum(1) / (ranks == best).sum(1)
         return -(own * weights / weights.mean()).sum()
 
-    values = [loss(found * factor) for factor in (0.98, 1.0, 1.02)]
+    values = [loss(found * factor) for factor in (0.97, 1.0, 1.03)]
     assert values[1] < min(values[0], values[2])
 
 
-def test_few_sets_lean_on_their_lower_places():
-    """Favourites that won three of three races say little by themselves; that the others came in at random does."""
-    rng = np.random.default_rng(6)
-    utilities = rng.normal(size=(3, 8))
-    order = rng.random(utilities.shape)
-    order[np.arange(3), utilities.argmax(1)] = -1
-    random = Sets.from_array(np.zeros((3, 8, 1)), order.argsort(1).argsort(1))
-    found = fit_temperature(random, utilities.ravel(), first=True)
-    perfect = fit_temperature(ranked(utilities), utilities.ravel(), first=True)
-    assert perfect < found < fit_temperature(random, utilities.ravel())
+def test_where_the_model_is_right_the_first_place_learns_from_all_places():
+    """Its error is nearer to that of all places than to that of first places alone."""
+    errors = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        utilities = rng.normal(size=(30, 6))
+        found = fit_temperatures(ranked(utilities, rng), utilities.ravel())
+        errors.append(np.log(found))
+    by_first, by_all = np.sqrt(np.square(errors).mean(0))
+    alone = 1 / np.sqrt(30 * 0.55)  # by the information of a first place: the variance of b s in the softmax
+    assert by_all < 0.16
+    assert by_first < 0.85 * alone
+
+
+def test_few_sets_say_little_against_the_temperature_of_all():
+    utilities = np.random.default_rng(0).normal(size=(300, 8))
+    sets = first_then_chance(utilities, np.random.default_rng(1))
+    few, many = (fit_temperatures(sets[:n], utilities[:n].ravel()) for n in (3, 300))
+    assert few.first == few.all
+    assert many.first < 0.7 * many.all
 
 
 def test_equal_scores_have_any_temperature_and_missing_ones_are_an_error():

@@ -28,7 +28,7 @@ from entourage.data.sets import Sets
 from entourage.errors import DataError, ParameterError, UserError, check_number
 from entourage.tasks import Choice, Ranking, Task
 from entourage.tasks.places import expected_places, place_probabilities, place_work
-from entourage.tasks.temperature import fit_temperature
+from entourage.tasks.temperature import fit_temperatures
 from entourage.training.file_checks import fits, need
 
 __all__ = ["MOST_WORK", "MOST_WORK_IN_FIT", "Calibration"]
@@ -111,13 +111,8 @@ class Calibration:
         ranked = np.add.reduceat(~np.isnan(_targets(sets)), sets.offsets[:-1])
         used = np.flatnonzero((ranked > 1) & (own > 0))
         _check_some(used, "no set has two ranked objects")
-        found = cls(
-            fit_temperature(sets, scores, own, first=True),
-            (),
-            (),
-            len(used),
-            fit_temperature(sets, scores, own),
-        )
+        temperatures = fit_temperatures(sets, scores, own)
+        found = cls(temperatures.first, (), (), len(used), temperatures.all)
         used = _affordable(used, place_work(sets.sizes[used]), most_work)
         if len(used) == 0:
             return found
