@@ -34,9 +34,9 @@ def products(tmp_path_factory):
     }
     frame = pd.DataFrame(columns).sample(frac=1, random_state=0, ignore_index=True)  # rows of a set apart
     frame.to_csv(folder / "products.csv", index=False)
-    for name, net, steps in (("seeing", FATE(width=32), 300), ("blind", ContextFree(width=16), 200)):
+    for name, net, steps in (("seeing", FATE(width=32), 600), ("blind", ContextFree(width=16), 200)):
         encoder = TableEncoder.fit(frame, set_id="offer", target="place")
-        ranker = Ranker(net, steps=steps, device="cpu", random_state=0)
+        ranker = Ranker(net, steps=steps, device="cpu", random_state=1)
         ranker.fit(encoder(frame).sets)
         ranker.save(folder / f"{name}.entourage")
     return folder

@@ -33,24 +33,25 @@ def centred(model, X):
 
 
 @pytest.mark.parametrize(
-    ("net", "settings"),
+    ("net", "settings", "within"),
     [
-        (FATE(width=16), {}),
-        (FATE(width=16, include_self=False, norm="batch", activation="relu"), {}),
-        (FETA(width=16), {"optimizer": "sgd"}),
-        (FETA(width=16, squash=True), {"clip": None, "ema": None}),
-        (ContextFree(width=16), {"loss": "listnet"}),
-        (ContextFree(width=16, depth=0), {"l1": 1e-2, "l2": 1e-2, "clip": 0.01}),
-        (FATE(width=16), {"loss": "plackett_luce"}),
+        (FATE(width=16), {}, 1e-4),
+        # A bias before batch normalisation has no gradient but rounding, which AdamW scales to full steps.
+        (FATE(width=16, include_self=False, norm="batch", activation="relu"), {}, 5e-2),
+        (FETA(width=16), {"optimizer": "sgd"}, 1e-4),
+        (FETA(width=16, squash=True), {"clip": None, "ema": None}, 1e-4),
+        (ContextFree(width=16), {"loss": "listnet"}, 1e-4),
+        (ContextFree(width=16, depth=0), {"l1": 1e-2, "l2": 1e-2, "clip": 0.01}, 1e-4),
+        (FATE(width=16), {"loss": "plackett_luce"}, 1e-4),
     ],
 )
-def test_together_equals_alone(net, settings):
+def test_together_equals_alone(net, settings, within):
     settings |= {"validation": 0.0}  # the last weights: rounding may decide which of two is the best
     together, alone = rankers(net, **settings), rankers(net, **settings)
     fit_together(together, DATA)
     for a, b, (X, ranks) in zip(together, alone, DATA, strict=True):
         b.fit(X, ranks)
-        assert np.allclose(centred(a, X), centred(b, X), atol=1e-2)
+        assert np.allclose(centred(a, X), centred(b, X), atol=within)
         assert a.n_steps_ == b.n_steps_
         for mine, theirs in zip(a.history_, b.history_, strict=True):
             assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
