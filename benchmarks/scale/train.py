@@ -65,7 +65,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--net", choices=NETS, default="set_attention")
-    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--steps", type=int, default=48)
     parser.add_argument("--objects", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
