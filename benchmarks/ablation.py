@@ -49,6 +49,7 @@ VARIANTS: dict[str, tuple[type[Net], dict[str, Any], dict[str, Any]]] = {
     "constant rate": (SetAttention, {}, {"schedule": "constant"}),
     "logistic loss": (SetAttention, {}, {"loss": "logistic"}),
     "periodic features": (SetAttention, {"features": "periodic"}, {}),
+    "centred features": (SetAttention, {"features": "centred"}, {}),
     "16 points, linear time": (SetAttention, {"points": 16}, {}),
     "FATE, 3 rounds": (FATE, {"width": 64, "rounds": 3, "dropout": 0.1}, {}),
     "FATE, 3 rounds, spread": (FATE, {"width": 64, "rounds": 3, "dropout": 0.1, "pooling": "spread"}, {}),

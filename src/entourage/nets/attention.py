@@ -41,8 +41,10 @@ class SetAttention(Net):
     points : int, optional
         So many learnt inducing points: they attend to all objects, and the objects to them, in linear time. For sets
         of thousands.
-    features : {"linear", "periodic"}
-        How features become states: by a linear map, or beside sines and cosines of learnt frequencies.
+    features : {"linear", "periodic", "centred"}
+        How features become states: by a linear map; beside sines and cosines of learnt frequencies; or beside what is
+        left of them when the mean of the set is taken off, since where an object stands often matters more than what
+        it is.
 
     Examples
     --------

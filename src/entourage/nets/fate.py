@@ -38,8 +38,8 @@ class FATE(Net):
         What the earlier rounds aggregate: the mean of embeddings, or also their deviation and maximum.
     dropout : float
         The share of each earlier round's changes that is left out in training.
-    features : {"linear", "periodic"}
-        With several rounds: how features become states.
+    features : {"linear", "periodic", "centred"}
+        With several rounds: how features become states; see :class:`entourage.SetAttention`.
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with

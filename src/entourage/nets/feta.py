@@ -41,8 +41,8 @@ class FETA(Net):
         :mod:`entourage.nets.message_passing`); the paper's network then scores the last states.
     dropout : float
         The share of each earlier round's changes that is left out in training.
-    features : {"linear", "periodic"}
-        With several rounds: how features become states.
+    features : {"linear", "periodic", "centred"}
+        With several rounds: how features become states; see :class:`entourage.SetAttention`.
     activation : {"relu", "selu", "gelu"}
     norm : {"none", "batch", "layer"}
         Normalisation before each activation. The paper uses "relu" with "batch", or "selu" with

@@ -59,20 +59,17 @@ class SetMessage(nn.Module):
         return linear(self.out, gelu(linear(self.own, states) + context))
 
     def _pool(self, embedded: Tensor, mask: Tensor | None) -> Tensor:
-        if mask is None:
-            mean = embedded.mean(1, keepdim=True)
-        else:
-            there = mask.unsqueeze(-1)
-            count = there.sum(1, keepdim=True).clamp(min=1)
-            embedded = torch.where(there, embedded, 0.0)
-            mean = sum_of_objects(embedded) / count
+        if mask is not None:
+            embedded = torch.where(mask.unsqueeze(-1), embedded, 0.0)
+        mean = _mean_of_objects(embedded, mask)
         if not self.spread:
             return mean
         squares = (embedded - mean).square()
+        variance = _mean_of_objects(squares, mask)
         if mask is None:
-            variance, largest = squares.mean(1, keepdim=True), embedded.amax(1, keepdim=True)
+            largest = embedded.amax(1, keepdim=True)
         else:
-            variance = sum_of_objects(torch.where(there, squares, 0.0)) / count
+            there = mask.unsqueeze(-1)
             lowest = torch.finfo(embedded.dtype).min
             largest = torch.where(there, embedded, lowest).amax(1, keepdim=True)
             largest = torch.where(there.any(1, keepdim=True), largest, 0.0)
@@ -254,10 +251,24 @@ class Periodic(nn.Module):
         return states
 
 
+class Centred(nn.Module):
+    """Features joined to what is left of them when the mean of their set is taken off."""
+
+    def __init__(self, n_features: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.out = linear_map(2 * n_features, width, generator)
+
+    def forward(self, objects: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map ``(n, m, d)`` to ``(n, m, h)``; ``mask (n, m)`` is False in the padding."""
+        centred = objects - _mean_of_objects(objects, mask)
+        return linear(self.out, torch.cat([objects, centred], dim=-1))
+
+
 #: How features become the first state of an object, by name.
 FEATURE_MAPS: dict[str, Callable[[int, int, torch.Generator], nn.Module]] = {
     "linear": lambda n_features, width, generator: linear_map(n_features, width, generator),
     "periodic": Periodic,
+    "centred": Centred,
 }
 
 
@@ -276,7 +287,10 @@ class RefinedScorer(Scorer):
 
     def forward(self, objects: Objects, mask: Mask | None = None) -> Scores:
         features: nn.Module = self.features
-        states = linear(features, objects) if isinstance(features, nn.Linear) else features(objects)
+        if isinstance(features, nn.Linear):
+            states = linear(features, objects)
+        else:
+            states = features(objects, mask) if isinstance(features, Centred) else features(objects)
         for one in self.rounds:
             states = one(states, mask)
         scores: Tensor = self.last(layer_norm(self.norm, states), mask)
@@ -311,6 +325,14 @@ def refine(
     return RefinedScorer(
         start(n_features, net.width, generator), rounds, net.width, last(net.width, generator)
     )
+
+
+def _mean_of_objects(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the mean of ``(n, m, k)`` over the objects that ``mask (n, m)`` has: (n, 1, k)."""
+    if mask is None:
+        return values.mean(1, keepdim=True)
+    there = mask.unsqueeze(-1)
+    return sum_of_objects(torch.where(there, values, 0.0)) / there.sum(1, keepdim=True).clamp(min=1)
 
 
 def _two_layers(n_in: int, n_out: int, generator: torch.Generator) -> MLP:
