@@ -105,7 +105,7 @@ def test_the_page_knows_the_model(table, chooser, quick):
     found = data_of(
         explore(chooser, table, price="cost", names=("mine",), presets=(Preset("one", 3, 1),)).page
     )
-    assert (found["task"], found["outside"], found["models"]) == ("choice", False, ["mine"])
+    assert (found["task"], found["outsides"], found["models"]) == ("choice", [False], ["mine"])
     assert found["price"] == 1
     assert 1 in (found["x"], found["y"])
     assert found["sets"][1]["rows"][2][1] is None
@@ -157,8 +157,8 @@ def test_every_module_of_the_page_is_in_it():
 def test_rankers_have_probabilities_only_where_they_were_calibrated(quick):
     X, ranks = make_medoid(n_sets=60, n_features=2, random_state=0)
     ranker = Ranker(FATE(width=4), steps=2, random_state=0).fit(X, ranks)
-    assert data_of(explore(ranker, X[:2]).page)["temperature"] == pytest.approx(ranker.temperature_)
-    assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperature"] is None
+    assert data_of(explore(ranker, X[:2]).page)["temperatures"] == [pytest.approx(ranker.temperature_)]
+    assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperatures"] == [None]
 
 
 def test_log_probabilities_say_nothing_of_an_object_outside_of_its_set():

@@ -11,10 +11,22 @@ export function fieldText(column, value) {
   return column.kind === "number" ? exactly(value, column.low, column.high) : String(value);
 }
 
+const AMBIGUOUS = /^[-−]?[1-9]\d{0,2}(,\d{3})+$/; // 1,234: a comma of decimals, or of thousands
+
+/** The number that a text says, null for none; NaN where it says no number, or could say two. @param {string} given
+ * @returns {number | null} */
+function numberOf(given) {
+  const text = given.trim().replace("−", "-");
+  if (text === "") return null;
+  if (AMBIGUOUS.test(text)) return NaN;
+  return Number(text.replace(/^(-?\d+),(\d+)$/, "$1.$2"));
+}
+
 /** A select for texts and flags, a field for numbers. An empty one is a missing value.
  * @param {Column} column @param {number | null} value @param {string} label @param {(value: number | null) => void} changed
+ * @param {(text: string) => void} refused told of what is no number
  * @returns {HTMLInputElement | HTMLSelectElement} */
-export function field(column, value, label, changed) {
+export function field(column, value, label, changed, refused) {
   if (column.kind !== "number") {
     const names = column.kind === "flag" ? ["no", "yes"] : column.levels;
     const made = /** @type {HTMLSelectElement} */ (html("select", { "aria-label": label }));
@@ -29,10 +41,11 @@ export function field(column, value, label, changed) {
   let last = made.value;
   made.addEventListener("focus", () => (last = made.value));
   made.addEventListener("change", () => {
-    const text = made.value.trim().replace("−", "-");
-    const given = text === "" ? null : Number(text.replace(/^(-?\d+),(\d+)$/, "$1.$2"));
+    const given = numberOf(made.value);
     if (given !== null && !Number.isFinite(given)) {
-      made.value = last; // no number: as it was
+      const text = made.value.trim();
+      refused(`“${text}” ${AMBIGUOUS.test(text) ? "can be read in two ways: write it without the comma, or with a point" : "is no number"}. ${column.name} stays as it was.`);
+      made.value = last;
       return;
     }
     last = made.value;

@@ -18,12 +18,13 @@ function toStep(column, value) {
 }
 
 export class Situation {
-  /** @param {PageData} data @param {(place: number, value: number | null, joined: boolean) => void} edit */
-  constructor(data, edit) {
+  /** @param {PageData} data @param {(place: number, value: number | null, joined: boolean) => void} edit
+   * @param {(text: string) => void} refused */
+  constructor(data, edit, refused) {
     this.columns = data.situation;
     byId("situation").hidden = this.columns.length === 0;
     this.controls = this.columns.map((column, k) => {
-      const input = field(column, null, column.name, (value) => edit(k, value, false));
+      const input = field(column, null, column.name, (value) => edit(k, value, false), refused);
       if (column.kind !== "number" || !(column.high > column.low)) return { input, slider: null };
       const slider = /** @type {HTMLInputElement} */ (html("input", { type: "range", min: 0, max: STEPS, "aria-label": `${column.name}, slider` }));
       let begun = false;
