@@ -75,6 +75,12 @@ def test_cells_are_values_places_of_levels_and_nothing(table, chooser):
     assert other.columns[0].low == -1
 
 
+def test_columns_of_whole_numbers_are_known(table, chooser):
+    shown = show_sets(chooser, table.assign(cost=table["cost"].round()))
+    assert [column.whole for column in shown.columns] == [False, True, True]
+    assert not show_sets(chooser, table).columns[1].whole
+
+
 def test_rows_in_another_order_are_the_same_sets(table, chooser):
     shown = show_sets(chooser, table)
     mixed = show_sets(chooser, table.sample(frac=1, random_state=0).sort_values("trip", kind="stable"))

@@ -337,7 +337,7 @@ def test_utilities_of_one_ranker_are_no_probabilities_of_the_other(opened, tmp_p
             np.testing.assert_allclose(said, factor * numbers, atol=0.06 if factor > 1 else 0.006)
         assert np.isnan(page.values("#objects .gap")).all()  # no common scale
         gap = page.page.inner_text("#gap")
-        assert gap.startswith("Utilities of two models have scales of their own")
+        assert gap.startswith("Only one of the two has probabilities: compare the ranks.")
         assert "gives more" not in gap
 
 
@@ -385,6 +385,27 @@ def test_the_headline_knows_nothing_and_ties(opened, tmp_path):
     assert page.page.inner_text("#headline") == (
         f"{'ABCDE'[best]} and F are tied for the first place, of 6 on offer."
     )
+
+
+def test_whole_numbers_stay_whole_by_pointer_keys_slider_and_decoy(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.integers(1, 6, (60, 4)), rng.integers(0, 300, (60, 4))], axis=-1).astype(float)
+    model = DiscreteChooser(FATE(width=8), steps=20, random_state=0).fit(X, X[..., 0].argmax(1))
+    explore(model, X[:2]).save(tmp_path / "whole.html")
+    page = opened(tmp_path / "whole.html")
+    page.select(0)
+    page.page.keyboard.press("ArrowRight")  # no step is too small to be one
+    page.ready()
+    assert cells(page)[0].tolist() == [X[0, 0, 0] + 1, X[0, 0, 1]]
+    drag(page, 0, 37, -23)
+    page.do("click", "#decoy")
+    slider = page.page.locator("#curve-slider")
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.ready()
+    found = cells(page)
+    assert len(found) == 5
+    np.testing.assert_array_equal(found, found.round())
 
 
 def test_a_number_that_could_be_two_is_refused_and_a_file_has_the_scores_of_its_values(opened, medoid):

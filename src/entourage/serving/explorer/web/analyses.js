@@ -36,7 +36,7 @@ export function sayGap({ data, state }, { offered, own, beside }) {
   const control = state.view.beside === "control";
   const turned = own.ranks.filter((r, k) => r !== beside.ranks[k]).length;
   const order = turned ? `${turned} of ${offered.length} ranks differ.` : "The order is the same.";
-  if (!comparable(state.view.beside, own, beside)) return write(byId("gap"), `Utilities of two models have scales of their own: compare the ranks. ${order}`);
+  if (!comparable(state.view.beside, own, beside)) return write(byId("gap"), `${own.probabilities || beside.probabilities ? "Only one of the two has probabilities" : "Utilities of two models have scales of their own"}: compare the ranks. ${order}`);
   const told = moreAndLess(own, offered, own.values.map((v, k) => v - beside.values[k]));
   const same = control ? "Context adds nothing here." : "Both say the same.";
   const little = turned ? `Probabilities or utilities hardly differ. ${order}` : same;

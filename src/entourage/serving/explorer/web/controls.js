@@ -1,5 +1,6 @@
 // Buttons, selects and keys: what people do, and what of the page follows.
 
+import { snapped } from "./axes.js";
 import { asCsv } from "./csv.js";
 import { byId, html } from "./dom.js";
 import { asPng, asSvg, download } from "./export.js";
@@ -127,7 +128,7 @@ function slider(page) {
   let begun = false;
   input.addEventListener("input", () => {
     const [low, high] = page.curveRange;
-    page.edit((now) => (now.rows[now.selected][state.view.column] = low + (Number(input.value) / STEPS) * (high - low)), begun);
+    page.edit((now) => (now.rows[now.selected][state.view.column] = snapped(data.columns[state.view.column], low + (Number(input.value) / STEPS) * (high - low))), begun);
     begun = true;
   });
   input.addEventListener("change", () => {

@@ -1,5 +1,6 @@
 // An input for a value of a column.
 
+import { stepOf } from "./axes.js";
 import { html } from "./dom.js";
 import { exactly } from "./numbers.js";
 
@@ -55,7 +56,7 @@ export function field(column, value, label, changed, refused) {
     if (e.key === "Escape") made.value = last;
     if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
     e.preventDefault();
-    const size = (column.high - column.low || 1) / (e.shiftKey ? 20 : 100);
+    const size = stepOf(column, e.shiftKey ? 0.05 : 0.01, column.high - column.low || 1);
     const next = (Number(made.value) || 0) + (e.key === "ArrowUp" ? size : -size);
     made.value = exactly(next, column.low, column.high);
     changed(next);

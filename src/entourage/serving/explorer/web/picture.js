@@ -1,7 +1,7 @@
 // The set as points over two columns: drag them, or move them by the arrow keys. One picture for each model.
 
 import { drawArrows } from "./arrows.js";
-import { EDGE, drawAxes, snapped } from "./axes.js";
+import { EDGE, drawAxes, snapped, stepOf } from "./axes.js";
 import { colour, ink, svg, write } from "./dom.js";
 import { drawMap } from "./map.js";
 import { clamp, letter } from "./numbers.js";
@@ -209,7 +209,7 @@ export class Picture {
         if (k === 0) return null;
         const [low, high] = axis === "x" ? frame.xs : frame.ys;
         const column = axis === "x" ? frame.x : frame.y;
-        const size = column.kind === "number" ? (e.shiftKey ? 0.05 : 0.01) * (high - low) : 1;
+        const size = column.kind === "number" ? stepOf(column, e.shiftKey ? 0.05 : 0.01, high - low) : 1;
         return snapped(column, (now.rows[i][now[axis]] ?? (low + high) / 2) + k * size);
       };
       this.actions.move(i, by("x", step[0]), by("y", step[1]));

@@ -1,5 +1,6 @@
 // The situation: what is the same for all objects of a set. Numbers have a slider besides.
 
+import { snapped } from "./axes.js";
 import { byId, html } from "./dom.js";
 import { field, fieldText } from "./fields.js";
 import { shortly } from "./numbers.js";
@@ -29,7 +30,7 @@ export class Situation {
       const slider = /** @type {HTMLInputElement} */ (html("input", { type: "range", min: 0, max: STEPS, "aria-label": `${column.name}, slider` }));
       let begun = false;
       slider.addEventListener("input", () => {
-        edit(k, column.low + (Number(slider.value) / STEPS) * (column.high - column.low), begun);
+        edit(k, snapped(column, column.low + (Number(slider.value) / STEPS) * (column.high - column.low)), begun);
         begun = true;
       });
       slider.addEventListener("change", () => (begun = false));

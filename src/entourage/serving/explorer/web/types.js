@@ -7,9 +7,9 @@
 
 /**
  * A column of the objects or of the situation. A level is kept as its place among the levels, -1 for another text;
- * its low is -1 where there are such.
+ * its low is -1 where there are such. Numbers that are all whole stay so when objects are dragged.
  * @typedef {{name: string, kind: "number" | "flag" | "level", levels: string[], low: number, high: number,
- *   audited: AuditRange | null}} Column
+ *   audited: AuditRange | null, whole: boolean}} Column
  */
 
 /** @typedef {(number | null)[]} Row */
