@@ -49,7 +49,9 @@ export function marksOf(column, range, parts) {
     const marks = column.levels.flatMap((name, i) => (i % step ? [] : [/** @type {[number, string]} */ ([i, cut(name)])]));
     return { marks, offset: null };
   }
-  const values = ticks(range[0], range[1], parts);
+  const all = ticks(range[0], range[1], parts);
+  const integers = all.filter((value) => Math.abs(value - Math.round(value)) < 1e-9);
+  const values = column.whole && integers.length > 1 ? integers : all;
   const { texts, offset } = tickTexts(values);
   return { marks: values.map((value, i) => [value, texts[i]]), offset };
 }
