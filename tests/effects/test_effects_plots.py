@@ -55,3 +55,8 @@ def test_pictures_are_drawn(tmp_path):
 def test_wrong_input_says_what_is_needed(wrong, error, words):
     with np.errstate(divide="ignore"), pytest.raises(error, match=words):
         wrong()
+
+
+def test_a_change_that_rounds_to_nothing_has_no_minus():
+    figure = draw_influence([[np.nan, -0.001], [0.5, np.nan]])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["+0.00", "+0.50"]

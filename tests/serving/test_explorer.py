@@ -75,6 +75,12 @@ def test_cells_are_values_places_of_levels_and_nothing(table, chooser):
     assert other.columns[0].low == -1
 
 
+def test_columns_of_whole_numbers_are_known(table, chooser):
+    shown = show_sets(chooser, table.assign(cost=table["cost"].round()))
+    assert [column.whole for column in shown.columns] == [False, True, True]
+    assert not show_sets(chooser, table).columns[1].whole
+
+
 def test_rows_in_another_order_are_the_same_sets(table, chooser):
     shown = show_sets(chooser, table)
     mixed = show_sets(chooser, table.sample(frac=1, random_state=0).sort_values("trip", kind="stable"))
@@ -105,7 +111,7 @@ def test_the_page_knows_the_model(table, chooser, quick):
     found = data_of(
         explore(chooser, table, price="cost", names=("mine",), presets=(Preset("one", 3, 1),)).page
     )
-    assert (found["task"], found["outside"], found["models"]) == ("choice", False, ["mine"])
+    assert (found["task"], found["outsides"], found["models"]) == ("choice", [False], ["mine"])
     assert found["price"] == 1
     assert 1 in (found["x"], found["y"])
     assert found["sets"][1]["rows"][2][1] is None
@@ -157,8 +163,8 @@ def test_every_module_of_the_page_is_in_it():
 def test_rankers_have_probabilities_only_where_they_were_calibrated(quick):
     X, ranks = make_medoid(n_sets=60, n_features=2, random_state=0)
     ranker = Ranker(FATE(width=4), steps=2, random_state=0).fit(X, ranks)
-    assert data_of(explore(ranker, X[:2]).page)["temperature"] == pytest.approx(ranker.temperature_)
-    assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperature"] is None
+    assert data_of(explore(ranker, X[:2]).page)["temperatures"] == [pytest.approx(ranker.temperature_)]
+    assert data_of(explore(LinearRanker().fit(X, ranks), X[:2]).page)["temperatures"] == [None]
 
 
 def test_log_probabilities_say_nothing_of_an_object_outside_of_its_set():

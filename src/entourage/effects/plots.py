@@ -58,7 +58,7 @@ def draw_influence(matrix: ArrayLike, names: Sequence[str] | None = None) -> Fig
     if m <= 10:
         for i, j in np.argwhere(np.isfinite(values)):
             shade = "white" if abs(values[i, j]) > 0.6 * limit else INK
-            axis.text(j, i, f"{values[i, j]:+.2f}", ha="center", va="center", fontsize=8, color=shade)
+            axis.text(j, i, f"{values[i, j]:+z.2f}", ha="center", va="center", fontsize=8, color=shade)
     axis.set_xticks(range(m), labels, rotation=90 if max(map(len, labels)) > 3 else 0)
     axis.set_yticks(range(m), labels)
     axis.set_xlabel("presence of")

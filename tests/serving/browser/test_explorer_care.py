@@ -63,7 +63,7 @@ CONTRAST = """() => {
   const style = element => getComputedStyle(element);
   const all = selector => [...document.querySelectorAll(selector)];
   const card = style(document.querySelector("section")).backgroundColor;
-  const texts = all("svg text:not(.point text)").map(e => ratio(style(e).fill, card));
+  const texts = all("svg text:not(.point text, .layer-halo text)").map(e => ratio(style(e).fill, card));
   const fill = (e, part) => style(e.querySelector(part)).fill;
   const letters = all(".point").map(e => ratio(fill(e, "text"), fill(e, ".disc")));
   const arrows = all(".layer-arrows path:not(.head)").map(e => ratio(style(e).stroke, card));

@@ -265,6 +265,7 @@ def test_a_model_that_refuses_missing_values_says_so(opened, tmp_path):
     explore(model, X[:2], price=0).save(tmp_path / "one.html")
     page = opened(tmp_path / "one.html")
     before = page.page.inner_text("#headline")
+    page.select(3)  # another object overlaps it; the selected one is above all others
     drag(page, 3, 40, 30)  # one column: along a line
     assert page.state()["rows"][3][0] > X[0, 3, 0]
     field = page.page.locator("#objects td.value input").first
@@ -312,6 +313,127 @@ def test_the_control_of_a_ranker_is_its_probability_at_its_temperature(opened, t
     powers = np.exp(alone - alone.max())
     np.testing.assert_allclose(page.probabilities("beside"), powers / powers.sum(), **CLOSE)
     assert page.page.inner_text("#headline").endswith("of 5 on offer.")
+
+
+def test_utilities_of_one_ranker_are_no_probabilities_of_the_other(opened, tmp_path):
+    X, ranks = make_medoid(n_sets=100, n_features=2, n_objects=5, random_state=0)
+    net, linear = Ranker(FATE(width=8), steps=20, random_state=0).fit(X, ranks), LinearRanker().fit(X, ranks)
+    scores = linear.predict_scores(X[:1])[0]
+    utilities, probabilities = scores - scores.mean(), net.predict_proba(X[:1])[0]
+    for model, other, own, beside, words in [
+        (net, linear, probabilities, utilities, ("FATE: ranked first", "LinearRanker: utility")),
+        (linear, net, utilities, probabilities, ("LinearRanker: utility", "FATE: ranked first")),
+    ]:
+        explore(model, X[:2], compare=other).save(tmp_path / "two.html")
+        page = opened(tmp_path / "two.html")
+        np.testing.assert_allclose(page.probabilities(), own, **CLOSE)
+        np.testing.assert_allclose(page.probabilities("beside"), beside, **CLOSE)
+        for which, name, numbers in zip(("own", "beside"), words, (own, beside), strict=True):
+            assert name in page.page.inner_text("#objects-head")
+            shown = page.page.locator(f"#objects .{which} .number").all_inner_texts()
+            assert all(("%" in text) == name.endswith("ranked first") for text in shown)
+            factor = 100 if name.endswith("ranked first") else 1
+            said = [float(text.replace("%", "").replace("−", "-")) for text in shown]
+            np.testing.assert_allclose(said, factor * numbers, atol=0.06 if factor > 1 else 0.006)
+        assert np.isnan(page.values("#objects .gap")).all()  # no common scale
+        gap = page.page.inner_text("#gap")
+        assert gap.startswith("Only one of the two has probabilities: compare the ranks.")
+        assert "gives more" not in gap
+
+
+def test_gains_of_a_calibrated_ranker_are_log_odds_of_the_probabilities_that_are_shown(opened, tmp_path):
+    X, ranks = make_medoid(n_sets=200, n_features=2, n_objects=5, random_state=0)
+    model = Ranker(SetAttention(width=8), steps=60, random_state=0).fit(X, ranks)
+    assert abs(model.temperature_ - 1) > 0.05
+    explore(model, X[:2]).save(tmp_path / "ranker.html")
+    page = opened(tmp_path / "ranker.html")
+
+    def log_odds(rows, others):
+        p = model.predict_proba(rows[None])[0]
+        return np.log(p[0] / p[others].sum())
+
+    page.do("click", "#decoy")
+    gain = log_odds(cells(page), slice(1, 5)) - log_odds(X[0], slice(1, 5))
+    assert page.values("#said")[0] == pytest.approx(gain, abs=1e-5)
+    page.do("click", "#undo")
+    assert page.said().startswith("Select an object")  # what was said of the decoy holds no more
+    assert len(cells(page)) == 5
+
+
+def test_the_headline_knows_nothing_and_ties(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4, 2))
+    chosen = np.where(rng.random(100) < 0.1, X[..., 0].argmax(1), -1)  # mostly nothing
+    model = DiscreteChooser(FATE(width=8), outside=True, steps=60, random_state=0).fit(X, chosen)
+    explore(model, X[:2]).save(tmp_path / "nothing.html")
+    page = opened(tmp_path / "nothing.html")
+    p = model.predict_proba(X[:1])[0]
+    assert 1 - p.sum() > p.max()
+    best = "ABCD"[p.argmax()]
+    headline = page.page.inner_text("#headline")
+    assert headline.startswith(
+        f"Nothing (the outside option) is the most likely choice: {1 - p.sum():.1%}".replace("%", " %")
+    )
+    assert f"{best} is next" in headline
+    X, ranks = make_medoid(n_sets=30, n_features=2, n_objects=5, random_state=0)
+    linear = LinearRanker().fit(X, ranks)
+    explore(linear, X[:2]).save(tmp_path / "tie.html")
+    page = opened(tmp_path / "tie.html")
+    best = int(linear.predict_scores(X[:1])[0].argmax())
+    page.select(best)
+    page.do("click", "#add")
+    assert page.page.inner_text("#headline") == (
+        f"{'ABCDE'[best]} and F are tied for the first place, of 6 on offer."
+    )
+
+
+def test_whole_numbers_stay_whole_by_pointer_keys_slider_and_decoy(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.integers(1, 6, (60, 4)), rng.integers(0, 300, (60, 4))], axis=-1).astype(float)
+    model = DiscreteChooser(FATE(width=8), steps=20, random_state=0).fit(X, X[..., 0].argmax(1))
+    explore(model, X[:2]).save(tmp_path / "whole.html")
+    page = opened(tmp_path / "whole.html")
+    page.select(0)
+    page.page.keyboard.press("ArrowRight")  # no step is too small to be one
+    page.ready()
+    assert cells(page)[0].tolist() == [X[0, 0, 0] + 1, X[0, 0, 1]]
+    drag(page, 0, 37, -23)
+    page.do("click", "#decoy")
+    slider = page.page.locator("#curve-slider")
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.ready()
+    found = cells(page)
+    assert len(found) == 5
+    np.testing.assert_array_equal(found, found.round())
+
+
+def test_a_number_that_could_be_two_is_refused_and_a_file_has_the_scores_of_its_values(opened, medoid):
+    model, X, path = medoid
+    page = opened(path)
+    field = page.page.locator('#objects tr[data-object="2"] td.value input').first
+    for text, why in (("1,234", "can be read in two ways"), ("no number", "is no number")):
+        field.fill(text)
+        field.press("Enter")
+        assert why in page.said()
+        np.testing.assert_array_equal(cells(page), X[0])
+    with page.page.expect_download() as found:  # before anything is scored again
+        page.page.evaluate(
+            """() => {
+                const field = document.querySelector('#objects tr[data-object="2"] td.value input');
+                field.value = "0,5";
+                field.dispatchEvent(new Event("change"));
+                document.querySelector("#save-csv").click();
+            }"""
+        )
+    saved = pd.read_csv(found.value.path())
+    edited = X[0].copy()
+    edited[2, 0] = 0.5
+    np.testing.assert_allclose(saved[["x0", "x1"]], edited)
+    np.testing.assert_allclose(saved["explorer_score"], model.predict_scores(edited[None])[0], **CLOSE)
+    hash = page.page.url.partition("#")[2].replace("0.5", '"<b>"')  # no value of a number
+    again = opened(path, "#" + hash)
+    np.testing.assert_allclose(cells(again), X[0])
 
 
 def test_a_notebook_shows_it_in_a_frame_of_its_own(browser, medoid, tmp_path):

@@ -33,6 +33,7 @@ class ShownColumn:
     levels : of a text; a cell is the place of its level, or -1 for another text
     low, high : the range of its numbers, but for the last percent at each end; low is -1 where a text is no level
     audited : what the economic audit would move it by; None but for numbers
+    whole : whether its numbers are all whole; then those of dragged and new objects are
     """
 
     name: str
@@ -41,6 +42,7 @@ class ShownColumn:
     low: float
     high: float
     audited: AuditRange | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +194,8 @@ def _number(name: str, values: Floats) -> ShownColumn:
     if low == high and len(known):
         low, high = float(known.min()), float(known.max())
     audited = AuditRange.of(values) if len(known) and np.isfinite(known).all() else None
-    return ShownColumn(name, "flag" if flag else "number", (), low, high, audited)
+    whole = len(known) > 0 and bool((known == np.round(known)).all())
+    return ShownColumn(name, "flag" if flag else "number", (), low, high, audited, whole)
 
 
 def _shown(column: Column, values: Floats) -> ShownColumn:

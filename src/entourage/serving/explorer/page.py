@@ -175,8 +175,8 @@ def explore(
     content = {
         "title": title,
         "task": _task(model),
-        "temperature": _temperature(model),
-        "outside": bool(getattr(model.task, "outside", False)),
+        "temperatures": [_temperature(one) for one in models],
+        "outsides": [bool(getattr(one.task, "outside", False)) for one in models],
         "columns": [_column(one) for one in shown.columns],
         "situation": [_column(one) for one in shown.situation],
         "sets": [_set(one) for one in shown.sets],

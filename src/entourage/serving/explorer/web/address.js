@@ -20,9 +20,14 @@ function whole(value, below) {
   return Number.isInteger(value) && value >= 0 && value < below;
 }
 
-/** @param {any} value @returns {boolean} */
-function number(value) {
-  return value === null || (typeof value === "number" && Number.isFinite(value));
+/** Whether a column can have these values. @param {any[]} values @param {import("./types.js").Column[]} columns @returns {boolean} */
+function possible(values, columns) {
+  return columns.every(({ kind, levels }, k) => {
+    const value = values[k];
+    if (value === null) return true;
+    if (typeof value !== "number" || !Number.isFinite(value)) return false;
+    return kind === "number" || (kind === "level" && value === -1) || whole(value, kind === "flag" ? 2 : levels.length);
+  });
 }
 
 /** @param {any} list @param {number} length @returns {boolean} */
@@ -56,9 +61,9 @@ export function takeHash(state, hash) {
 function takeRows({ data }, next, kept) {
   const { rows } = kept;
   if (!Array.isArray(rows) || !rows.length || rows.length > MOST_OBJECTS) return false;
-  if (!rows.every((row) => listOf(row, data.columns.length) && row.every(number))) return false;
+  if (!rows.every((row) => listOf(row, data.columns.length) && possible(row, data.columns))) return false;
   if (!listOf(kept.on, rows.length) || !kept.on.some(Boolean) || !listOf(kept.labels, rows.length)) return false;
-  if (!listOf(kept.situation, data.situation.length) || !kept.situation.every(number)) return false;
+  if (!listOf(kept.situation, data.situation.length) || !possible(kept.situation, data.situation)) return false;
   const there = data.sets[kept.set].rows.length;
   next.rows = rows;
   next.on = kept.on.map(Boolean);

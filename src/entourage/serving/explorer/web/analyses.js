@@ -6,13 +6,13 @@ import { drawCurve, emptyCurve } from "./curve.js";
 import { newWinners, withEach } from "./decoys.js";
 import { auditOf, demandOf, evenly, movesOf, withMoves } from "./demand.js";
 import { byId, write } from "./dom.js";
-import { CELLS, MOST_OBJECTS, candidates } from "./finders.js";
+import { CELLS, candidates } from "./finders.js";
 import { influenceMatrix, withoutEach } from "./influence.js";
 import { judge } from "./judge.js";
-import { drawMatrix } from "./matrix.js";
+import { MOST_OBJECTS, drawMatrix } from "./matrix.js";
 import { clamp, letter, percent, shortly } from "./numbers.js";
 import { STEPS } from "./situation.js";
-import { moreAndLess, nameOf } from "./words.js";
+import { comparable, moreAndLess, nameOf } from "./words.js";
 
 /** @typedef {import("./main.js").Explorer} Explorer */
 /** @typedef {import("./types.js").Live} Live */
@@ -25,20 +25,22 @@ const POINTS = 33; // of a demand curve
 export async function analyseControl(page, live, rows, score) {
   const { data, state } = page;
   if (state.view.beside !== "control" || live.beside) return;
-  if (live.offered.length <= MOST_OBJECTS) live.beside = judge(data, await withoutContext(data, score, rows, state.now.situation));
+  if (live.offered.length <= MOST_OBJECTS) live.beside = judge(data, 0, await withoutContext(data, score, rows, state.now.situation));
   page.draw();
 }
 
 /** What the context, or the other model, changes. @param {Explorer} page @param {Live} live */
 export function sayGap({ data, state }, { offered, own, beside }) {
-  if (!beside?.valid || !own.valid) return write(byId("gap"), beside ? "It gives no scores for this set." : "");
-  const gaps = own.values.map((v, k) => v - beside.values[k]);
+  if (!beside && offered.length > MOST_OBJECTS && state.view.beside === "control") return write(byId("gap"), `The control is scored for up to ${MOST_OBJECTS} objects on offer.`);
+  if (!beside?.valid || !own.valid) return write(byId("gap"), beside && own.valid ? "It gives no scores for this set." : "");
   const control = state.view.beside === "control";
-  const told = moreAndLess(data, offered, gaps);
   const turned = own.ranks.filter((r, k) => r !== beside.ranks[k]).length;
   const order = turned ? `${turned} of ${offered.length} ranks differ.` : "The order is the same.";
+  if (!comparable(state.view.beside, own, beside)) return write(byId("gap"), `${own.probabilities || beside.probabilities ? "Only one of the two has probabilities" : "Utilities of two models have scales of their own"}: compare the ranks. ${order}`);
+  const told = moreAndLess(own, offered, own.values.map((v, k) => v - beside.values[k]));
   const same = control ? "Context adds nothing here." : "Both say the same.";
-  write(byId("gap"), told ? `${control ? "Context" : data.models[0]} gives ${told}${data.temperature === null ? "" : ", in percentage points"}. ${order}` : same);
+  const little = turned ? `Probabilities or utilities hardly differ. ${order}` : same;
+  write(byId("gap"), told ? `${control ? "Context" : data.models[0]} gives ${told}${own.probabilities ? ", in percentage points" : ""}. ${order}` : little);
 }
 
 /** Arrows and matrix. @param {Explorer} page @param {Live} live @param {Row[]} rows @param {Score} score @param {Score} other */
@@ -61,7 +63,7 @@ function drawInfluence({ state, pictures }, live) {
   const known = live.own.valid && view.arrows;
   pictures.own.arrows(known ? strongest(live.offered, live.matrix, now.selected) : []);
   pictures.beside.arrows(known ? strongest(live.offered, live.besideMatrix, now.selected) : []);
-  drawMatrix(now, live.offered, live.matrix);
+  drawMatrix(now, live.offered, live.matrix, live.own.spread);
 }
 
 /** Demand for the selected object, and its audit.
@@ -81,15 +83,17 @@ export async function analyseDemand(page, live, rows, score, other) {
   drawSlider(page, at, from, to);
   if (k < 0) return emptyCurve("The selected object is not on offer.");
   if (!live.own.valid || !(to > from)) return emptyCurve(to > from ? "" : `${column.name} has one value only.`);
-  const values = evenly(from, to, POINTS);
+  const inside = at !== null && at > from && at < to ? [at] : [];
+  const values = [...new Set([...evenly(from, to, POINTS), ...inside])].sort((a, b) => a - b);
   const moved = movesOf(rows[k], view.column, values);
-  const own = demandOf(await withMoves(score, rows, now.situation, k, moved), k);
+  const own = demandOf(data, await withMoves(score, rows, now.situation, k, moved), k);
   /** @type {number[] | null} */
   let beside = null;
-  if (view.beside === "model" && live.beside?.valid) beside = demandOf(await withMoves(other, rows, now.situation, k, moved), k);
-  if (view.beside === "control" && live.beside?.valid) beside = demandOf(await controlOfMoves(data, score, rows, now.situation, k, live.beside.scores, moved), k);
+  const drawn = live.beside?.valid && comparable(view.beside, live.own, live.beside);
+  if (view.beside === "model" && drawn) beside = demandOf(data, await withMoves(other, rows, now.situation, k, moved), k);
+  if (view.beside === "control" && live.beside && drawn) beside = demandOf(data, await controlOfMoves(data, score, rows, now.situation, k, live.beside.scores, moved), k);
   const verdict = data.price === view.column ? await audited(page, live, rows, score, k) : null;
-  const here = demandOf([{ scores: live.own.scores, probabilities: live.own.probabilities ? live.own.values : null }], k)[0];
+  const here = demandOf(data, [{ scores: live.own.scores, probabilities: live.own.probabilities ? live.own.values : null }], k)[0];
   const names = [data.models[0], ...(beside ? [page.besideName()] : [])];
   drawCurve({ column, values, own, beside, at, here, object: now.selected, probability: live.own.probabilities, broken: verdict?.broken ?? [], names });
   const audit = byId("audit");
@@ -119,17 +123,18 @@ async function audited({ data, state }, live, rows, score, k) {
   const name = nameOf(now, now.selected);
   if (!live.own.probabilities) return { ...none, text: "No audit: this model has scores only. Calibrate the ranker with held-out sets; then it has probabilities." };
   if (rows[k][view.column] === null) return { ...none, text: `No audit: ${column.name} of ${name} is missing.` };
-  if (rows.length < 2 && !data.outside && data.task !== "subset") return { ...none, text: "No audit: the only object on offer is always chosen." };
+  if (rows.length < 2 && !data.outsides[0] && data.task !== "subset") return { ...none, text: "No audit: the only object on offer is always chosen." };
   if (!column.audited) return { ...none, text: `No audit: ${column.name} has values that are not finite.` };
   const found = await auditOf(data, score, rows, now.situation, k, view.column, column.audited);
   const way = data.sign < 0 ? "raises" : "lowers";
   const { low, high, step } = column.audited;
-  const fine = `Audit passed: more ${column.name} never ${way} demand for ${name}, from ${shortly(low)} to ${shortly(high)}.`;
+  const fine = `Audit passed: a higher ${column.name} never ${way} demand for ${name}, from ${shortly(low)} to ${shortly(high)}.`;
   const where = found.broken.map(([a, b]) => `from ${shortly(a)} to ${shortly(b)}`);
-  if (found.gradient > data.tolerance) where.push("by the gradient");
-  if (found.move > data.tolerance) where.push(`by a move of ${shortly(step)}`);
-  const worst = Math.max(found.gradient, found.move, found.monotone);
-  return { ...found, text: found.flagged ? `Flagged by the audit: more ${column.name} ${way} demand for ${name} ${where.join(", ")} (log-odds by up to ${shortly(worst)}).` : fine };
+  if (where.length) where[where.length - 1] += ` (log-odds by up to ${shortly(found.monotone)} ${column.audited.indicator ? "in all" : `in one of ${data.steps - 1} steps`})`;
+  else where.push("where it is now");
+  if (found.gradient > data.tolerance && !column.audited.indicator) where.push(`by the gradient (log-odds by ${shortly(found.gradient)} a standard deviation)`);
+  if (found.move > data.tolerance && !column.audited.indicator) where.push(`by a move of ${shortly(step)} (log-odds by ${shortly(found.move)})`);
+  return { ...found, text: found.flagged ? `Flagged by the audit: a higher ${column.name} ${way} demand for ${name} ${where.join(", ")}.` : fine };
 }
 
 /** Where a new object would change the winner. @param {Explorer} page @param {Live} live @param {Row[]} rows @param {Score} score */

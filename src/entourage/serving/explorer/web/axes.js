@@ -27,9 +27,15 @@ export function rangeOf(column, now, place) {
 
 /** A value that a column can have. @param {Column} column @param {number} value @returns {number} */
 export function snapped(column, value) {
-  if (column.kind === "number") return value;
+  if (column.kind === "number") return column.whole ? Math.round(value) : value;
   const most = column.kind === "flag" ? 1 : column.levels.length - 1;
   return clamp(Math.round(value), column.kind === "level" && column.low < 0 ? -1 : 0, most);
+}
+
+/** A step of a key: a share of the range, and at least one where numbers are whole.
+ * @param {Column} column @param {number} share @param {number} range @returns {number} */
+export function stepOf(column, share, range) {
+  return column.whole ? Math.max(1, Math.round(share * range)) : share * range;
 }
 
 /** Values and texts of the marks of an axis, and what they count from.
@@ -43,7 +49,9 @@ export function marksOf(column, range, parts) {
     const marks = column.levels.flatMap((name, i) => (i % step ? [] : [/** @type {[number, string]} */ ([i, cut(name)])]));
     return { marks, offset: null };
   }
-  const values = ticks(range[0], range[1], parts);
+  const all = ticks(range[0], range[1], parts);
+  const integers = all.filter((value) => Math.abs(value - Math.round(value)) < 1e-9);
+  const values = column.whole && integers.length > 1 ? integers : all;
   const { texts, offset } = tickTexts(values);
   return { marks: values.map((value, i) => [value, texts[i]]), offset };
 }

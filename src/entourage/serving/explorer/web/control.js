@@ -10,11 +10,11 @@ import { logsum } from "./numbers.js";
 /** The probabilities of utilities, by the task of the model.
  * @param {PageData} data @param {number[]} scores @returns {number[] | null} */
 function probabilitiesOf(data, scores) {
-  const heat = data.temperature;
+  const [heat] = data.temperatures;
   if (heat === null) return null;
   if (data.task === "subset") return scores.map((s) => 1 / (1 + Math.exp(-s)));
   const utilities = scores.map((s) => s / heat);
-  const total = logsum(data.outside ? [...utilities, 0] : utilities);
+  const total = logsum(data.outsides[0] ? [...utilities, 0] : utilities);
   return utilities.map((u) => Math.exp(u - total));
 }
 

@@ -1,5 +1,6 @@
 // Buttons, selects and keys: what people do, and what of the page follows.
 
+import { snapped } from "./axes.js";
 import { asCsv } from "./csv.js";
 import { byId, html } from "./dom.js";
 import { asPng, asSvg, download } from "./export.js";
@@ -48,8 +49,8 @@ function actionsOf(page) {
   return {
     previous: () => page.show(state.now.set - 1),
     next: () => page.show(state.now.set + 1),
-    undo: () => state.undo() && page.refresh(true),
-    redo: () => state.redo() && page.refresh(true),
+    undo: () => state.undo() && page.show(null),
+    redo: () => state.redo() && page.show(null),
     reset: () => page.show(state.now.set),
     decoy: looking(findDecoy),
     enemy: looking(findEnemy),
@@ -59,7 +60,10 @@ function actionsOf(page) {
       page.say("A copy of the selected object is on offer, in the same place: drag it, or change its values.");
       page.refresh();
     },
-    "save-csv": () => page.live && download(new Blob([asCsv(page.data, state.now, page.live)], { type: "text/csv" }), "set.csv"),
+    "save-csv": async () => {
+      const live = await page.settled(); // scores of the values that are shown, also right after an edit
+      if (live) download(new Blob([asCsv(page.data, state.now, live)], { type: "text/csv" }), "set.csv");
+    },
     "save-svg": () => download(new Blob([pictures()], { type: "image/svg+xml" }), "set.svg"),
     "save-png": async () => download(await asPng(pictures()), "set.png"),
   };
@@ -124,7 +128,7 @@ function slider(page) {
   let begun = false;
   input.addEventListener("input", () => {
     const [low, high] = page.curveRange;
-    page.edit((now) => (now.rows[now.selected][state.view.column] = low + (Number(input.value) / STEPS) * (high - low)), begun);
+    page.edit((now) => (now.rows[now.selected][state.view.column] = snapped(data.columns[state.view.column], low + (Number(input.value) / STEPS) * (high - low))), begun);
     begun = true;
   });
   input.addEventListener("change", () => {

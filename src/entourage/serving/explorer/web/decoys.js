@@ -1,8 +1,9 @@
 // New objects at many places: the best decoy, and who wins where.
 
-import { standing } from "./influence.js";
+import { leastGain, standing } from "./influence.js";
 import { argmax } from "./numbers.js";
 
+/** @typedef {import("./types.js").PageData} PageData */
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Score} Score */
 /** @typedef {import("./types.js").Scored} Scored */
@@ -30,14 +31,14 @@ export function withEach(score, rows, situation, candidates) {
 }
 
 /** The candidate that, once added, raises an object most against the objects that were there before.
- * @param {number[]} whole @param {Scored[]} added @param {number} i
+ * @param {PageData} data @param {number[]} whole @param {Scored[]} added @param {number} i
  * @returns {{candidate: number, gain: number} | null} */
-export function bestDecoy(whole, added, i) {
-  const before = standing(whole, i);
-  const gains = added.map((one) => standing(one.scores.slice(0, whole.length), i) - before);
+export function bestDecoy(data, whole, added, i) {
+  const before = standing(data, whole, i);
+  const gains = added.map((one) => standing(data, one.scores.slice(0, whole.length), i) - before);
   if (!gains.length) return null;
   const candidate = argmax(gains);
-  return gains[candidate] > 1e-6 ? { candidate, gain: gains[candidate] } : null;
+  return gains[candidate] > leastGain(data, whole) ? { candidate, gain: gains[candidate] } : null;
 }
 
 /** Which of the present objects wins for each candidate: its place, or -1 where it is the same as without one.

@@ -29,9 +29,9 @@ export function withMoves(score, rows, situation, i, moved) {
 }
 
 /** The demand for an object in each of many sets: its probability or, without probabilities, its utility against the rest.
- * @param {Scored[]} found @param {number} i @returns {number[]} */
-export function demandOf(found, i) {
-  return found.map((one) => (one.probabilities ? one.probabilities[i] : standing(one.scores, i)));
+ * @param {PageData} data @param {Scored[]} found @param {number} i @returns {number[]} */
+export function demandOf(data, found, i) {
+  return found.map((one) => (one.probabilities ? one.probabilities[i] : standing(data, one.scores, i)));
 }
 
 /** @param {Scored} one @param {number} i @returns {number} */

@@ -2,7 +2,8 @@
 
 import { bestDecoy, grid, withEach } from "./decoys.js";
 import { reversals, withoutEach, worstEnemy } from "./influence.js";
-import { letter, percent } from "./numbers.js";
+import { MOST_OBJECTS } from "./matrix.js";
+import { letter, percent, shortly } from "./numbers.js";
 import { inPieces } from "./pieces.js";
 import { nameOf } from "./words.js";
 
@@ -10,8 +11,16 @@ import { nameOf } from "./words.js";
 
 /** Cells of the map of winners, and places of decoys, each way. */
 export const CELLS = 22;
-/** Objects on offer with influence, arrows and a matrix. */
-export const MOST_OBJECTS = 30;
+/** What a decoy raises. @param {import("./types.js").PageData} data @returns {string} */
+function gained(data) {
+  return data.temperatures[0] === null ? "the utility" : "the log-odds";
+}
+
+/** Against whom: the objects of a subset are chosen each for itself. @param {import("./types.js").PageData} data @param {string} whom
+ * @returns {string} */
+function against(data, whom) {
+  return data.task === "subset" ? "" : ` against ${whom}`;
+}
 
 /** New objects at every place of the picture, like the selected one in all else. @param {Explorer} page */
 export function candidates({ state, frame }) {
@@ -21,7 +30,8 @@ export function candidates({ state, frame }) {
 
 /** The new object that helps the selected one most against the present ones. @param {Explorer} page */
 export async function findDecoy(page) {
-  const { state, live } = page;
+  const { state, data } = page;
+  const live = await page.settled();
   const { now } = state;
   const k = live ? live.offered.indexOf(now.selected) : -1;
   if (!live || k < 0 || live.offered.length < 2) return page.say("Select an object that is on offer beside others.");
@@ -31,29 +41,29 @@ export async function findDecoy(page) {
   const key = page.keyOfSet();
   const rows = live.offered.map((i) => now.rows[i]);
   const added = await withEach(inPieces(page.score, () => page.keyOfSet() !== key), rows, now.situation, places);
-  const found = bestDecoy(live.own.scores, added, k);
-  if (!found) return page.say(`No new object in this picture helps ${name} against the others.`);
+  const found = bestDecoy(data, live.own.scores, added, k);
+  if (!found) return page.say(`No new object in this picture helps ${name}${against(data, "the others")}.`);
   state.add(places[found.candidate], `decoy for ${letter(target)}`);
   const decoy = letter(state.now.rows.length - 1);
   state.now.selected = target;
   const after = added[found.candidate].probabilities;
   const own = after ? ` Its probability goes from ${percent(live.own.values[k])} to ${percent(after[k])}, that of ${decoy} is ${percent(after[after.length - 1])}.` : "";
-  page.say(`Best decoy: ${decoy} raises the log-odds of ${name} against the others by ${found.gain.toFixed(2)}.${own} Undo removes it.`, found.gain);
+  page.say(`Best decoy: ${decoy} raises ${gained(data)} of ${name}${against(data, "the others")} by ${shortly(found.gain)}.${own} Undo removes it.`, found.gain);
   await page.refresh();
 }
 
 /** The object whose removal helps the selected one most. @param {Explorer} page */
 export async function findEnemy(page) {
-  const { state } = page;
+  const { state, data } = page;
   const live = await page.settled();
   const { now } = state;
   const k = live ? live.offered.indexOf(now.selected) : -1;
   if (!live || k < 0 || !live.without.length) return page.say("Select an object that is on offer beside at least two others.");
-  const found = worstEnemy(live.own.scores, live.without, k);
-  if (!found) return page.say(`No object on offer hurts ${nameOf(now, now.selected)} against the rest.`);
+  const found = worstEnemy(data, live.own.scores, live.without, k);
+  if (!found) return page.say(`No object on offer hurts ${nameOf(now, now.selected)}${against(data, "the rest")}.`);
   const enemy = live.offered[found.enemy];
   state.change((next) => (next.on[enemy] = false));
-  page.say(`Worst enemy: without ${nameOf(now, enemy)}, the log-odds of ${nameOf(now, now.selected)} against the rest rise by ${found.gain.toFixed(2)}. It is off the offer now; undo puts it back.`, found.gain);
+  page.say(`Worst enemy: without ${nameOf(now, enemy)}, ${gained(data)} of ${nameOf(now, now.selected)}${against(data, "the rest")} rise${data.temperatures[0] === null ? "s" : ""} by ${shortly(found.gain)}. It is off the offer now; undo puts it back.`, found.gain);
   await page.refresh();
 }
 

@@ -8,8 +8,8 @@ import { mean, ranks } from "./numbers.js";
 
 const SHORTEST = 0.04; // a bar of the lowest utility
 
-/** @param {PageData} data @param {Scored} scored @returns {Judged} */
-export function judge(data, { scores, probabilities }) {
+/** @param {PageData} data @param {number} model whose scores they are @param {Scored} scored @returns {Judged} */
+export function judge(data, model, { scores, probabilities }) {
   const valid = scores.every(Number.isFinite) && (probabilities ?? []).every(Number.isFinite);
   const [low, high, middle] = [Math.min(...scores), Math.max(...scores), mean(scores)];
   return {
@@ -17,8 +17,9 @@ export function judge(data, { scores, probabilities }) {
     values: probabilities ?? scores.map((s) => s - middle),
     shares: probabilities ?? scores.map((s) => SHORTEST + (1 - SHORTEST) * ((s - low) / (high - low || 1))),
     ranks: ranks(scores),
-    nothing: data.outside && probabilities ? Math.max(0, 1 - probabilities.reduce((a, b) => a + b, 0)) : null,
+    nothing: data.outsides[model] && probabilities ? Math.max(0, 1 - probabilities.reduce((a, b) => a + b, 0)) : null,
     probabilities: probabilities !== null,
+    spread: high - low,
     valid,
   };
 }

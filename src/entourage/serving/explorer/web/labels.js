@@ -30,6 +30,6 @@ export function drawControls(page) {
   page.shownBeside = view.beside;
   const control = view.beside === "control";
   write(byId("h-beside"), control ? "Context-ablated control" : (data.models[1] ?? ""));
-  write(byId("beside-text"), control ? "The same weights, but each object is scored against copies of itself: the difference from the left is what context adds." : "Another model on the same set: drag here or there, both move.");
-  page.table.besides(control ? `control: ${measure(data)}` : `${data.models[1]}: ${measure(data)}`, control ? "context adds" : "difference");
+  write(byId("beside-text"), control ? "The same weights, but each object is scored against copies of itself: the difference from the model is what context adds." : "Another model on the same set: drag here or there, both move.");
+  page.table.besides(control ? `control: ${measure(data, data.temperatures[0] !== null)}` : `${data.models[1]}: ${measure(data, data.temperatures[1] !== null)}`, control ? "context adds" : "difference");
 }

@@ -67,8 +67,9 @@ export class Explorer {
       toggle: (i) => this.working(this.toggle(i)),
       select: (i) => this.select(i),
       drop: (i) => this.drop(i),
+      refused: (text) => this.say(text),
     });
-    this.situation = new Situation(data, (place, value, joined) => this.edit((now) => (now.situation[place] = value), joined));
+    this.situation = new Situation(data, (place, value, joined) => this.edit((now) => (now.situation[place] = value), joined), (text) => this.say(text));
     byId("curve-box").hidden = this.state.view.column < 0;
     connect(this);
     this.say("");
@@ -118,7 +119,7 @@ export class Explorer {
     if (!after || !before || !after.own.valid || !before.own.valid) return;
     const both = after.offered.filter((k) => before.offered.includes(k));
     const value = (/** @type {Live} */ live, /** @type {number} */ k) => live.own.values[live.offered.indexOf(k)];
-    const told = gainsAndLosses(this.data, both, both.map((k) => value(after, k) - value(before, k)));
+    const told = gainsAndLosses(after.own, both, both.map((k) => value(after, k) - value(before, k)));
     this.say(`${now.on[i] ? "With" : "Without"} ${nameOf(now, i)}: ${told}`);
   }
 
@@ -130,11 +131,11 @@ export class Explorer {
     this.refresh();
   }
 
-  /** @param {number} set */
+  /** @param {number | null} set one of the table, as it is; null for that of the state */
   show(set) {
     const count = this.data.sets.length;
-    this.state.show(((set % count) + count) % count);
-    this.say("");
+    if (set !== null) this.state.show(((set % count) + count) % count);
+    this.say(""); // what was said is of another set
     this.refresh(true);
   }
 
@@ -232,20 +233,20 @@ export class Explorer {
     const { now, view } = state;
     const given = data.sets[now.set];
     if (this.fresh || !this.first) {
-      this.first = judge(data, (await this.score([given]))[0]);
+      this.first = judge(data, 0, (await this.score([given]))[0]);
       this.fresh = false;
       this.controlTook = Infinity;
     }
     const offered = state.offered();
     const rows = offered.map((i) => now.rows[i]);
     const set = { rows, situation: now.situation };
-    const own = judge(data, (await this.score([set]))[0]);
+    const own = judge(data, 0, (await this.score([set]))[0]);
     /** @type {Judged | null} */
     let beside = null;
-    if (view.beside === "model") beside = judge(data, (await this.other([set]))[0]);
+    if (view.beside === "model") beside = judge(data, 1, (await this.other([set]))[0]);
     if (view.beside === "control" && this.controlTook < QUICK) {
       const start = performance.now();
-      beside = judge(data, await withoutContext(data, this.score, rows, now.situation));
+      beside = judge(data, 0, await withoutContext(data, this.score, rows, now.situation));
       this.controlTook = performance.now() - start;
     }
     const last = this.live;
@@ -268,10 +269,10 @@ export class Explorer {
       const strengths = now.rows.map((_, i) => (judged?.valid && live && now.on[i] ? (judged.shares[live.offered.indexOf(i)] ?? null) : null));
       this.pictures[which].draw(now, strengths, now.rows.map((_, i) => describe(data, now, i, live, which)));
     }
-    this.table.draw(now, live);
+    this.table.draw(now, live, view.beside);
     this.situation.draw(now);
     write(byId("headline"), live ? headline(data, now, live) : this.models.length ? "" : "Loading the model …");
     drawControls(this);
-    if (!live) drawMatrix(now, state.offered(), null);
+    if (!live) drawMatrix(now, state.offered(), null, 1);
   }
 }

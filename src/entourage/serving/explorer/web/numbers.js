@@ -34,6 +34,28 @@ export function signed(value, decimals = 2) {
   return (Number(text) === 0 ? "" : value < 0 ? "−" : "+") + text;
 }
 
+/** Decimals of utilities that differ by so much within a set: null where a power of ten is needed.
+ * @param {number} spread @returns {number | null} */
+function decimalsOf(spread) {
+  if (!(spread > 0) || (spread >= 0.1 && spread < 1e5)) return 2;
+  return spread >= 1e-3 && spread < 0.1 ? 1 - Math.floor(Math.log10(spread)) : null;
+}
+
+/** A utility with a sign, in digits that tell those of a set apart.
+ * @param {number} value @param {number} spread of the utilities in the set @returns {string} */
+export function utility(value, spread) {
+  const decimals = decimalsOf(spread);
+  if (decimals !== null) return signed(value, decimals);
+  if (Math.abs(value) < leastOf(spread)) return "0";
+  return (value < 0 ? "−" : "+") + Math.abs(value).toExponential(2).replace("e+", "e").replace("e-", "e−");
+}
+
+/** The least difference of utilities that is said. @param {number} spread @returns {number} */
+export function leastOf(spread) {
+  const decimals = decimalsOf(spread);
+  return decimals === null ? 0.005 * spread : 0.5 * 10 ** -decimals;
+}
+
 /** A probability in percent.
  * @param {number} p @returns {string} */
 export function percent(p) {

@@ -1,7 +1,7 @@
 // The set as points over two columns: drag them, or move them by the arrow keys. One picture for each model.
 
 import { drawArrows } from "./arrows.js";
-import { EDGE, drawAxes, snapped } from "./axes.js";
+import { EDGE, drawAxes, snapped, stepOf } from "./axes.js";
 import { colour, ink, svg, write } from "./dom.js";
 import { drawMap } from "./map.js";
 import { clamp, letter } from "./numbers.js";
@@ -38,6 +38,8 @@ export class Picture {
     this.drag = null;
     /** @type {Snapshot | null} */
     this.now = null;
+    this.layers.halo.setAttribute("aria-hidden", "true");
+    this.layers.halo.addEventListener("pointerdown", (e) => this.now && this.take(/** @type {PointerEvent} */ (e), this.now.selected));
     root.addEventListener("pointermove", (e) => this.pull(e));
     for (const name of ["pointerup", "pointercancel"]) root.addEventListener(name, () => this.release());
     this.measure();
@@ -127,10 +129,14 @@ export class Picture {
     write(title, description);
   }
 
-  /** A ring around the selected object, above all others. @param {Snapshot} now */
+  /** The selected object again, above all others and in a ring; the order of the objects stays that of the Tab key. @param {Snapshot} now */
   halo(now) {
-    const [x, y] = this.place(now.selected);
-    this.layers.halo.replaceChildren(svg("circle", { class: "ring", cx: x.toFixed(1), cy: y.toFixed(1), r: (this.radii[now.selected] + 4).toFixed(1) }));
+    const i = now.selected;
+    const [x, y] = this.place(i);
+    const copies = [...this.points[i].children].slice(1).map((one) => one.cloneNode(true)); // without the place for a finger
+    this.layers.halo.setAttribute("class", `layer-halo${now.on[i] ? "" : " off"}${this.points[i].classList.contains("missing") ? " missing" : ""}`);
+    this.layers.halo.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+    this.layers.halo.replaceChildren(...copies, svg("circle", { class: "ring", r: (this.radii[i] + 4).toFixed(1) }));
   }
 
   /** @param {Arrow[]} arrows */
@@ -203,7 +209,7 @@ export class Picture {
         if (k === 0) return null;
         const [low, high] = axis === "x" ? frame.xs : frame.ys;
         const column = axis === "x" ? frame.x : frame.y;
-        const size = column.kind === "number" ? (e.shiftKey ? 0.05 : 0.01) * (high - low) : 1;
+        const size = column.kind === "number" ? stepOf(column, e.shiftKey ? 0.05 : 0.01, high - low) : 1;
         return snapped(column, (now.rows[i][now[axis]] ?? (low + high) / 2) + k * size);
       };
       this.actions.move(i, by("x", step[0]), by("y", step[1]));

@@ -1,5 +1,6 @@
 // The situation: what is the same for all objects of a set. Numbers have a slider besides.
 
+import { snapped } from "./axes.js";
 import { byId, html } from "./dom.js";
 import { field, fieldText } from "./fields.js";
 import { shortly } from "./numbers.js";
@@ -18,17 +19,18 @@ function toStep(column, value) {
 }
 
 export class Situation {
-  /** @param {PageData} data @param {(place: number, value: number | null, joined: boolean) => void} edit */
-  constructor(data, edit) {
+  /** @param {PageData} data @param {(place: number, value: number | null, joined: boolean) => void} edit
+   * @param {(text: string) => void} refused */
+  constructor(data, edit, refused) {
     this.columns = data.situation;
     byId("situation").hidden = this.columns.length === 0;
     this.controls = this.columns.map((column, k) => {
-      const input = field(column, null, column.name, (value) => edit(k, value, false));
+      const input = field(column, null, column.name, (value) => edit(k, value, false), refused);
       if (column.kind !== "number" || !(column.high > column.low)) return { input, slider: null };
       const slider = /** @type {HTMLInputElement} */ (html("input", { type: "range", min: 0, max: STEPS, "aria-label": `${column.name}, slider` }));
       let begun = false;
       slider.addEventListener("input", () => {
-        edit(k, column.low + (Number(slider.value) / STEPS) * (column.high - column.low), begun);
+        edit(k, snapped(column, column.low + (Number(slider.value) / STEPS) * (column.high - column.low)), begun);
         begun = true;
       });
       slider.addEventListener("change", () => (begun = false));

@@ -3,7 +3,7 @@
 import { byId, colour, html, ink, write } from "./dom.js";
 import { field, fieldText } from "./fields.js";
 import { letter, percent } from "./numbers.js";
-import { difference, measure, nameOf, shown } from "./words.js";
+import { comparable, difference, measure, nameOf, shown } from "./words.js";
 
 /** @typedef {import("./types.js").Judged} Judged */
 /** @typedef {import("./types.js").Live} Live */
@@ -13,7 +13,7 @@ import { difference, measure, nameOf, shown } from "./words.js";
 const SCALES = [0.1, 0.25, 0.5, 1];
 
 /** @typedef {{edit: (i: number, place: number, value: number | null) => void, toggle: (i: number) => void,
- *   select: (i: number) => void, drop: (i: number) => void}} Actions */
+ *   select: (i: number) => void, drop: (i: number) => void, refused: (text: string) => void}} Actions */
 
 /** A bar and its number.
  * @typedef {{cell: HTMLElement, bar: HTMLElement, ghost: HTMLElement, number: HTMLElement}} Bar */
@@ -56,8 +56,9 @@ export class ObjectTable {
       html("td", { role: "cell", class: "beside" }),
       html("td", { role: "cell", colspan: data.columns.length + 1, class: "filler" }),
     );
-    byId("objects-foot").hidden = !data.outside;
-    this.ownHead.textContent = `${data.models[0]}: ${measure(data)}`;
+    byId("objects-foot").hidden = !data.outsides.some(Boolean);
+    this.ownName = `${data.models[0]}: ${measure(data, data.temperatures[0] !== null)}`;
+    this.ownHead.textContent = this.ownName;
     this.settled = false;
   }
 
@@ -74,12 +75,12 @@ export class ObjectTable {
     const { data, actions } = this;
     const name = nameOf(now, i);
     const box = /** @type {HTMLInputElement} */ (html("input", { type: "checkbox", "aria-label": `${name}: on offer`, onchange: () => actions.toggle(i) }));
-    const own = makeBar(`${data.models[0]}: ${measure(data)}`, "own", colour(i));
+    const own = makeBar(this.ownName, "own", colour(i));
     const beside = makeBar(this.besideHead.textContent ?? "", "beside", colour(i));
     const rank = html("td", { role: "cell", class: "number rank", "data-label": "rank" });
     const change = html("td", { role: "cell", class: "number change", "data-label": "change" });
     const gap = html("td", { role: "cell", class: "number gap beside", "data-label": this.gapHead.textContent });
-    const fields = data.columns.map((column, k) => field(column, now.rows[i][k], `${name}: ${column.name}`, (value) => actions.edit(i, k, value)));
+    const fields = data.columns.map((column, k) => field(column, now.rows[i][k], `${name}: ${column.name}`, (value) => actions.edit(i, k, value), actions.refused));
     const drop = html("button", { class: "bare", type: "button", "aria-label": `remove ${name} from the page`, title: "remove from the page", text: "×", onclick: (/** @type {Event} */ e) => { e.stopPropagation(); actions.drop(i); } });
     const row = html(
       "tr",
@@ -97,8 +98,9 @@ export class ObjectTable {
     return { row, box, rank, own, change, beside, gap, fields };
   }
 
-  /** Show the set, and its numbers where they are known. @param {Snapshot} now @param {Live | null} live */
-  draw(now, live) {
+  /** Show the set, and its numbers where they are known.
+   * @param {Snapshot} now @param {Live | null} live @param {import("./types.js").View["beside"]} what stands beside */
+  draw(now, live, what) {
     const key = JSON.stringify([now.set, now.labels]);
     if (key !== this.key) {
       this.lines = now.rows.map((_, i) => this.line(now, i));
@@ -110,13 +112,13 @@ export class ObjectTable {
       line.row.classList.toggle("selected", i === now.selected);
       line.row.classList.toggle("off", !now.on[i]);
       line.box.checked = now.on[i];
-      this.numbers(line, now.origin[i], live, live ? live.offered.indexOf(i) : -1);
+      this.numbers(line, now.origin[i], live, live ? live.offered.indexOf(i) : -1, what);
       line.fields.forEach((input, k) => {
         const text = fieldText(this.data.columns[k], now.rows[i][k]);
         if (input !== document.activeElement && input.value !== text) input.value = text;
       });
     });
-    if (!this.data.outside) return;
+    if (!this.data.outsides.some(Boolean)) return;
     for (const which of /** @type {("own" | "beside")[]} */ (["own", "beside"])) {
       const share = live?.[which]?.nothing ?? null;
       fill(this.nothing[which], (share ?? 0) / this.scale, null, share === null ? "–" : percent(share), share);
@@ -132,21 +134,20 @@ export class ObjectTable {
     const enough = SCALES.find((scale) => scale >= Math.min(1, 1.1 * most)) ?? 1;
     this.scale = this.settled ? Math.max(this.scale, enough) : enough;
     this.settled = true;
-    write(this.ownHead, `${this.data.models[0]}: ${measure(this.data)}${this.scale < 1 ? `, bars to ${100 * this.scale} %` : ""}`);
+    write(this.ownHead, `${this.ownName}${this.scale < 1 ? `, bars to ${100 * this.scale} %` : ""}`);
   }
 
-  /** @param {Line} line @param {number} origin @param {Live | null} live @param {number} k */
-  numbers(line, origin, live, k) {
-    const { data } = this;
+  /** @param {Line} line @param {number} origin @param {Live | null} live @param {number} k @param {import("./types.js").View["beside"]} what */
+  numbers(line, origin, live, k, what) {
     const judged = (/** @type {Judged | null | undefined} */ one) => (one && one.valid && k >= 0 ? one : null);
     const [own, beside, first] = [judged(live?.own), judged(live?.beside), live?.first?.valid ? live.first : null];
     write(line.rank, own ? String(own.ranks[k] + 1) : "–");
     line.row.classList.toggle("best", own !== null && own.ranks[k] === 0);
     const before = own && first && origin >= 0 ? first : null;
-    fill(line.own, own ? own.shares[k] / this.scale : 0, before && own?.probabilities ? before.shares[origin] / this.scale : null, own ? shown(data, own.values[k]) : "–", own ? own.values[k] : null);
-    fill(line.beside, beside ? beside.shares[k] / this.scale : 0, null, beside ? shown(data, beside.values[k]) : "–", beside ? beside.values[k] : null);
-    tell(line.change, before && own ? own.values[k] - before.values[origin] : null, data);
-    tell(line.gap, own && beside ? own.values[k] - beside.values[k] : null, data);
+    fill(line.own, own ? own.shares[k] / this.scale : 0, before && own?.probabilities ? before.shares[origin] / this.scale : null, own ? shown(own, own.values[k]) : "–", own ? own.values[k] : null);
+    fill(line.beside, beside ? beside.shares[k] / this.scale : 0, null, beside ? shown(beside, beside.values[k]) : "–", beside ? beside.values[k] : null);
+    tell(line.change, before && own ? own.values[k] - before.values[origin] : null, own);
+    tell(line.gap, own && beside && comparable(what, own, beside) ? own.values[k] - beside.values[k] : null, own);
   }
 }
 
@@ -168,9 +169,9 @@ function fill(one, share, before, text, value) {
   one.number.dataset.value = value === null ? "" : String(value);
 }
 
-/** A difference with a sign and a triangle. @param {HTMLElement} cell @param {number | null} by @param {PageData} data */
-function tell(cell, by, data) {
-  const text = by === null ? "" : difference(data, by);
+/** A difference with a sign and a triangle. @param {HTMLElement} cell @param {number | null} by @param {Judged | null} scale */
+function tell(cell, by, scale) {
+  const text = by === null || !scale ? "" : difference(scale, by);
   const way = /^[+−]/.test(text) ? (by !== null && by > 0 ? "gain" : "loss") : "";
   write(cell, text);
   for (const name of ["gain", "loss"]) cell.classList.toggle(name, name === way);

@@ -7,9 +7,9 @@
 
 /**
  * A column of the objects or of the situation. A level is kept as its place among the levels, -1 for another text;
- * its low is -1 where there are such.
+ * its low is -1 where there are such. Numbers that are all whole stay so when objects are dragged.
  * @typedef {{name: string, kind: "number" | "flag" | "level", levels: string[], low: number, high: number,
- *   audited: AuditRange | null}} Column
+ *   audited: AuditRange | null, whole: boolean}} Column
  */
 
 /** @typedef {(number | null)[]} Row */
@@ -20,9 +20,9 @@
  */
 
 /**
- * What Python wrote into the page. Scores over the temperature are those of a softmax; null where there are no
- * probabilities. Control: whether the model says something of an object among copies of itself.
- * @typedef {{title: string, task: "choice" | "ranking" | "subset", outside: boolean, temperature: number | null, columns: Column[],
+ * What Python wrote into the page. Of each model: whether it has an outside option, and the temperature; scores over it are those
+ * of a softmax, and null says that there are no probabilities. Control: whether the model says something of an object among copies of itself.
+ * @typedef {{title: string, task: "choice" | "ranking" | "subset", outsides: boolean[], temperatures: (number | null)[], columns: Column[],
  *   situation: Column[], sets: GivenSet[], left_out: number, models: string[], x: number, y: number,
  *   price: number | null, sign: number, steps: number, tolerance: number, control: boolean,
  *   set_column: string | null, label_column: string | null,
@@ -40,15 +40,17 @@
  * @typedef {{beside: "model" | "control" | "", arrows: boolean, map: boolean, column: number}} View
  */
 
+/** What numbers are said in: probabilities, or utilities with so large a range. @typedef {{probabilities: boolean, spread: number}} Scale */
+
 /** @typedef {{rows: Row[], situation: Row}} SetToScore */
 /** @typedef {{scores: number[], probabilities: number[] | null}} Scored */
 /** @typedef {(sets: SetToScore[]) => Promise<Scored[]>} Score */
 
 /**
  * What a model says of the objects on offer, in their order. Values are probabilities, or utilities less their mean;
- * shares are the lengths of bars; nothing is the probability of the outside option.
+ * shares are the lengths of bars; nothing is the probability of the outside option; spread is the range of the scores.
  * @typedef {{scores: number[], values: number[], shares: number[], ranks: number[], nothing: number | null,
- *   probabilities: boolean, valid: boolean}} Judged
+ *   probabilities: boolean, spread: number, valid: boolean}} Judged
  */
 
 /**
