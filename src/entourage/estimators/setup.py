@@ -316,7 +316,7 @@ def check_same_sets(sets: Sets, weights: NDArray[np.float64] | None, *settings: 
     if not processes.several:
         return
     sample = max(1, len(sets.objects) // SAMPLED)
-    said = re.sub(" at 0x[0-9a-f]+", "", repr((sets, *settings)))  # of a loss that holds an object: where it lies
+    said = re.sub(" at 0x[0-9a-f]+", "", repr((sets, *settings)))  # where an object lies, held by a loss
     digest = hashlib.sha256(said.encode())
     for array in (sets.offsets, sets.targets, sets.situation, sets.objects[::sample], weights):
         _digest_array(digest, array)
