@@ -86,7 +86,10 @@ def prepare(
 ) -> Start:
     """Lay out what training needs, for checked sets."""
     categories = categories_of(model, sets)
-    view = view_of(model, sets, weights, categories)
+    if sets.on_disk:  # several passes over what machines may share: the first process makes them
+        view = processes_here().first_does(lambda: view_of(model, sets, weights, categories))
+    else:
+        view = view_of(model, sets, weights, categories)
     scorer = build_scorer(model, net, view, categories, seed)
     task = model.task
     training, held_out = hold_out(task, sets, model.validation, seed, groups)
@@ -324,12 +327,16 @@ def check_same_sets(sets: Sets, weights: NDArray[np.float64] | None, *settings: 
 
 
 def fingerprint_of(model: "NetEstimator", start: Start) -> str:
-    """Identify this run by its data and all its settings."""
-    digest = hashlib.sha256()
-    sets = start.sets
-    for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):
-        _digest_array(digest, array)
-    return digest.hexdigest() + repr([_split(start), *_settings(model, start)])
+    """Identify this run by its data and all its settings; the first process reads the data for all."""
+
+    def identify() -> str:
+        digest = hashlib.sha256()
+        sets = start.sets
+        for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):
+            _digest_array(digest, array)
+        return digest.hexdigest() + repr([_split(start), *_settings(model, start)])
+
+    return processes_here().first_does(identify)
 
 
 def _settings(model: "NetEstimator", start: Start) -> list[Any]:
