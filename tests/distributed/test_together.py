@@ -1,4 +1,4 @@
-"""Several processes train as one does, in a network of their own: make cluster."""
+"""Several processes train as one does, in a network of their own: make ray."""
 
 import json
 import os
