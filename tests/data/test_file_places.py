@@ -8,6 +8,7 @@ from entourage.data.places import Place, find_files, place_of, would_find
 from entourage.errors import DataError, UserError
 
 FILES = [
+    "D.PARQUET",
     "b.parquet",
     "a.parquet",
     "c.pq",
@@ -49,7 +50,7 @@ def found(root, pattern):
 
 
 def test_files_of_a_folder_and_of_patterns_come_in_the_order_of_their_paths(root):
-    assert found(root, "") == ["a.parquet", "b.parquet", "c.pq"]
+    assert found(root, "") == ["D.PARQUET", "a.parquet", "b.parquet", "c.pq"]
     assert found(root, "a.parquet") == ["a.parquet"]
     assert found(root, "*.parquet") == ["a.parquet", "b.parquet"]
     assert found(root, "[bc].*") == ["b.parquet", "c.pq"]

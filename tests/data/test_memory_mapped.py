@@ -147,3 +147,25 @@ def test_a_folder_that_is_written_anew_is_no_sets_until_it_is_done(tmp_path, mon
         write_sets(tmp_path / "t.parquet", tmp_path / "d", encoder)
     with pytest.raises(DataError, match="holds no sets, or only a part"):
         open_sets(tmp_path / "d")
+
+
+def test_a_folder_is_kept_by_restarts_of_its_launch_only(tmp_path, monkeypatch):
+    """Launches of torchrun on several machines are all called "none", unless they are given a name."""
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    table = sets_together()
+    write_table(tmp_path / "a.parquet", table)
+    write_table(tmp_path / "b.parquet", table.slice(0, 100))
+
+    def fit(name, restarts, **more):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
+        model, shown = Ranker(FATE(width=4), steps=1, device="cpu", random_state=0), []
+        sets = fit_on_disk(
+            tmp_path / name, tmp_path / "d", model, lambda *rows: shown.append(rows), **ROLES, **more
+        )
+        return len(sets.objects), bool(shown)
+
+    assert fit("a.parquet", 0) == (table.num_rows, True)
+    assert fit("a.parquet", 1) == (table.num_rows, False)
+    assert fit("b.parquet", 0) == (100, True)
+    assert fit("a.parquet", 1) == (table.num_rows, True)  # it died before it wrote
+    assert fit("a.parquet", 1, ignore=["team"]) == (table.num_rows, True)

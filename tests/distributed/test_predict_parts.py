@@ -16,7 +16,8 @@ from entourage.choice import MixedLogit, MultinomialLogit
 from entourage.data import places
 from entourage.data.places import place_of
 from entourage.data.table_files import read_table
-from entourage.distributed import jobs, manifest
+from entourage.distributed import jobs, manifest, scoring
+from entourage.distributed.jobs import part_name
 from entourage.distributed.scoring import predict_parts
 from entourage.errors import DataError, UserError
 from entourage.estimators.prediction_tables import predict_table
@@ -303,6 +304,16 @@ def test_a_folder_that_is_used_otherwise_is_left_alone(ranker, tmp_path):
     (tmp_path / "bad" / manifest.NAME).write_text("{")
     with pytest.raises(DataError, match="can't be read as a manifest"):
         predict_parts(ranker, str(source), str(tmp_path / "bad"))
+
+
+def test_more_parts_than_have_names_in_order_are_refused(ranker, tmp_path, monkeypatch):
+    assert part_name(scoring.MOST_PARTS - 1) > part_name(scoring.MOST_PARTS - 2)
+    assert part_name(scoring.MOST_PARTS) < part_name(scoring.MOST_PARTS - 1)
+    monkeypatch.setattr(scoring, "MOST_PARTS", 3)
+    source = str(lay_out(races(), tmp_path / "in", [], [50]))
+    with pytest.raises(UserError, match="files; there may be 3. Give more --rows-per-part"):
+        predict_parts(ranker, source, str(tmp_path / "out"), rows_per_part=100)
+    assert not (tmp_path / "out").exists()
 
 
 def test_two_runs_at_once_into_one_folder_are_refused(ranker, tmp_path):

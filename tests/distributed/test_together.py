@@ -1,4 +1,4 @@
-"""Several processes train as one does, in a network of their own: make cluster."""
+"""Several processes train as one does, in a network of their own: make ray."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ray_commands import run_python, start_python
+from ray_commands import command_of, run_python, start_python, wait_until
 
 from entourage import load
 from entourage.baselines import RankSVM
@@ -65,10 +65,10 @@ def test_folds_are_spread_with_the_same_result(found):
     assert [one["folds"] for one in found] == [here] * len(found)
 
 
-def test_other_data_in_one_process_and_models_that_are_no_net_are_refused(found):
+def test_other_data_or_settings_in_one_process_and_models_that_are_no_net_are_refused(found):
     for one in found:
-        assert "differs between the processes" in one["other data"]
-        assert "differs between the processes" in one["other order"]
+        for name in ("other data", "other order", "other loss", "other groups", "other shard"):
+            assert "differs between the processes" in one[name]
         assert 'name it, such as "fate"' in one["auto"]
 
 
@@ -98,18 +98,31 @@ def children(process):
     return [int(pid) for pid in found.stdout.split()]
 
 
-def test_a_killed_process_changes_nothing(table, tmp_path):
+def train_to_a_checkpoint(command, state):
+    """Wait until training has written a checkpoint, or another one."""
+    before = state.stat().st_mtime_ns if state.exists() else 0
+    end = time.monotonic() + 120
+    while not state.exists() or state.stat().st_mtime_ns == before:
+        assert time.monotonic() < end
+        assert command.poll() is None
+        time.sleep(0.05)
+
+
+def test_a_killed_command_and_a_killed_process_change_nothing(table, tmp_path):
     more = ["--processes", 2, "--steps", 240, "--on-disk"]
     out, err = run_python(*fit(table, tmp_path / "calm.entourage", *more, tmp_path / "calm"))
     assert "Training in 2 processes" in out, err
     state = tmp_path / "killed.entourage.checkpoint" / "checkpoint.entourage"
-    command = start_python(*fit(table, tmp_path / "killed.entourage", *more, tmp_path / "disk"))
+    again = fit(table, tmp_path / "killed.entourage", *more, tmp_path / "disk")
+    command = start_python(*again)
     try:
-        end = time.monotonic() + 120
-        while not state.exists():
-            assert time.monotonic() < end
-            assert command.poll() is None
-            time.sleep(0.05)
+        train_to_a_checkpoint(command, state)
+        started = children(command)
+        command.kill()
+        wait_until(lambda: not any(command_of(pid) for pid in started), seconds=20)
+        command.communicate(timeout=20)
+        command = start_python(*again)
+        train_to_a_checkpoint(command, state)
         os.kill(children(command)[-1], signal.SIGKILL)
         out, err = command.communicate(timeout=200)
     finally:

@@ -100,6 +100,19 @@ def main():
                 Ranker(FATE(width=4), steps=2, random_state=0).fit(change, RANKS)
             except UserError as error:
                 found[name] = str(error)
+        other = {
+            "other loss": ({"loss": "logistic" if here.first else "hinge"}, {}),
+            "other groups": ({}, {"groups": np.arange(len(X)) // (2 + here.rank)}),
+        }
+        for name, (settings, given) in other.items():
+            try:
+                Ranker(FATE(width=4), **(SETTINGS | settings)).fit(X, RANKS, **given)
+            except UserError as error:
+                found[name] = str(error)
+        try:
+            Ranker(FATE(width=4), **SETTINGS).partial_fit(X + here.rank, RANKS)
+        except UserError as error:
+            found["other shard"] = str(error)
         try:
             Ranker("auto").fit(X, RANKS)
         except UserError as error:

@@ -104,6 +104,13 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change):
         small_ranker(checkpoint=tmp_path).fit(*medoid(seed=1))
 
 
+def test_a_checkpoint_of_other_held_out_groups_is_refused(tmp_path):
+    X, y = medoid()
+    small_ranker(checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        small_ranker(checkpoint=tmp_path).fit(X, y, groups=np.arange(len(X)) // 4)
+
+
 @pytest.mark.parametrize("random_state", [None, np.random.default_rng(1)])
 def test_a_run_without_a_seed_of_its_own_resumes_with_that_of_its_checkpoint(tmp_path, random_state):
     X, y = medoid()

@@ -4,6 +4,8 @@ import contextlib
 import os
 import shutil
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -47,6 +49,7 @@ def run_launched(app: Callable[[], Any]) -> NoReturn:
             "Several processes of a launch run entourage fit; run the other commands in one process."
         )
     errors = sys.stderr
+    _end_with_launcher()
     with contextlib.ExitStack() as stack:
         if os.environ["RANK"] != "0":
             silent = stack.enter_context(Path(os.devnull).open("w"))
@@ -63,13 +66,29 @@ def run_launched(app: Callable[[], Any]) -> NoReturn:
     sys.exit(0)
 
 
+def _end_with_launcher() -> None:
+    """End this process when the launcher is killed: it would train on, beside those of the same command run again."""
+    from entourage.distributed.launch import LAUNCHER
+
+    if LAUNCHER not in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
+        return  # another launcher, which may end before its processes
+    launcher = int(os.environ.get(LAUNCHER, os.getppid()))
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _say_once(error: UserError, errors: Any) -> None:
-    """Print an error, from the first process that has it."""
+    """Print an error, from the first process that has it; where the launcher is another, from one of each machine."""
     from entourage.distributed.launch import REFUSED
 
     refused = os.environ.get(REFUSED)
     if refused is None:
-        first = os.environ["RANK"] == "0"
+        first = os.environ.get("LOCAL_RANK", "0") == "0"
     else:
         try:
             Path(refused).touch(exist_ok=False)

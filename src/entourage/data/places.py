@@ -164,7 +164,9 @@ def find_files(name: str) -> list[Place]:
         if kind != fs.FileType.Directory:
             return [place]
         found = [
-            place.child(own) for own in place.children() if own.endswith(_ENDINGS) and own[0] not in "._"
+            place.child(own)
+            for own in place.children()
+            if own.lower().endswith(_ENDINGS) and own[0] not in "._"
         ]
         if not found:
             raise DataError(

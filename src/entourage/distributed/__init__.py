@@ -1,6 +1,6 @@
 """More than one process or machine: training by torch.distributed, tuning and comparison on Ray.
 
-Nothing here is imported by local runs. :func:`ray_engine` needs the extra ``[ray]``.
+Local runs start neither, and don't import Ray. :func:`ray_engine` needs the extra ``[ray]``.
 """
 
 from entourage.distributed.joining import launched_processes, processes

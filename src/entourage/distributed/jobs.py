@@ -24,8 +24,9 @@ from entourage.errors import DataError
 from entourage.estimators import load
 from entourage.estimators.prediction_tables import predict_table
 
-__all__ = ["CheckPart", "FindIds", "Part", "ReadIds", "ScorePart", "Worker", "part_name"]
+__all__ = ["MOST_PARTS", "CheckPart", "FindIds", "Part", "ReadIds", "ScorePart", "Worker", "part_name"]
 
+MOST_PARTS = 100_000  # whose names sort in the order of their numbers
 _BLOCK = 1 << 22  # bytes of a part that are read at a time to check it
 
 

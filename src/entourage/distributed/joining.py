@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -19,6 +20,9 @@ R = TypeVar("R")
 
 # with torch 2.13 processes that are started again find the addresses of those that have died, unless this is 1
 OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+# for which processes wait for each other: the first one may write features to disk for hours. One that has died is
+# noticed before; torch's own limit is 30 minutes, 10 of nccl
+LONGEST = timedelta(days=1)
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -55,9 +59,9 @@ def processes() -> Iterator[Processes]:
         _check_restart()
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-            distributed.init_process_group("cpu:gloo,cuda:nccl")
+            distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=LONGEST)
         else:
-            distributed.init_process_group("gloo")
+            distributed.init_process_group("gloo", timeout=LONGEST)
         own = True
     here = Processes(distributed.get_rank(), distributed.get_world_size())
     try:

@@ -19,11 +19,12 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from entourage.distributed.joining import OWN_STORE
 from entourage.errors import UserError, check_number
 
-__all__ = ["REFUSED", "RESTARTS", "launch", "threads_each"]
+__all__ = ["LAUNCHER", "REFUSED", "RESTARTS", "launch", "threads_each"]
 
 REFUSED = (
     "ENTOURAGE_REFUSED"  # the variable that names the file in which a process says that the input is refused
 )
+LAUNCHER = "ENTOURAGE_LAUNCHER"  # the variable that has the number of the process that starts the others
 RESTARTS = 3
 
 
@@ -50,6 +51,7 @@ def launch(arguments: Sequence[str], processes: int, *, restarts: int = RESTARTS
     with tempfile.TemporaryDirectory() as folder:
         refused = Path(folder) / "refused"
         os.environ[REFUSED] = str(refused)
+        os.environ[LAUNCHER] = str(os.getpid())
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -71,5 +73,5 @@ def launch(arguments: Sequence[str], processes: int, *, restarts: int = RESTARTS
                 "Where it was killed, memory may be short: use fewer processes, or --on-disk."
             ) from None
         finally:
-            del os.environ[REFUSED]
+            del os.environ[REFUSED], os.environ[LAUNCHER]
         return 2 if refused.exists() else 0

@@ -19,7 +19,7 @@ from entourage.data.frames import list_columns
 from entourage.data.parquet_files import Sources, open_sources
 from entourage.data.places import Place, find_files, place_of, would_find
 from entourage.distributed.crew import Crew
-from entourage.distributed.jobs import CheckPart, ScorePart, Worker, part_name
+from entourage.distributed.jobs import MOST_PARTS, CheckPart, ScorePart, Worker, part_name
 from entourage.distributed.manifest import NAME, Manifest
 from entourage.distributed.ranges import cut_at_sets, wanted_cuts
 from entourage.errors import DataError, UserError, check_number
@@ -125,6 +125,12 @@ def predict_parts(
             f"The table lacks {list_columns(lacking)}, which the model was fitted to; it has "
             f"{list_columns(sources.schema.names)}."
         )
+    most = len(wanted_cuts(sources.group_ends, rows_per_part)) + 1
+    if most > MOST_PARTS:
+        raise UserError(
+            f"{sources.rows:,} rows in parts of about {rows_per_part:,} would be up to {most:,} files; there may be "
+            f"{MOST_PARTS:,}. Give more --rows-per-part."
+        )
     content = Path(model).read_bytes()
     run = _describe(content, sources, rows_per_part, people)
     folder.make_folder()
@@ -137,7 +143,6 @@ def predict_parts(
         for name in folder.children():
             if name.startswith((".part-", f".{NAME}")) and name.endswith(".part"):
                 folder.child(name).delete()  # half a file of a run that was killed
-        most = len(wanted_cuts(sources.group_ends, rows_per_part)) + 1
         worker = Worker(content, sources, folder, encoder.set_id, people=people, device=device)
         with Crew(worker, min(workers, most)) as crew:
             on_progress(Progress(0, None, 0, sources.rows, 0, 0.0))

@@ -44,6 +44,7 @@ from entourage.estimators.setup import (
     categories_of,
     check_net,
     check_same_everywhere,
+    check_same_sets,
     draw_seed,
     fingerprint_of,
     one_pass_plan,
@@ -215,7 +216,7 @@ class NetEstimator(MembersPredictor):
             checked = self._check_training_data(X, y, situation, sample_weight, groups, table=table)
             return self._read(*checked) if pretrained else self._fit_blend(*checked, on_evaluation)
         start = self.prepare(X, y, situation, sample_weight, table, groups)
-        check_same_everywhere(start)
+        check_same_everywhere(self, start)
         evaluate: Callable[[Scorer], float] | None = start.evaluation
         if start.evaluation is not None and on_evaluation is not None:
             evaluate = with_callback(start.evaluation, on_evaluation)
@@ -301,6 +302,7 @@ class NetEstimator(MembersPredictor):
         )
         if sets.position is not None:
             raise ParameterError("Positions are learnt by fit alone; leave position out in partial_fit.")
+        check_same_sets(sets, weights)
         if hasattr(self, "scorer_"):
             self._check_features(sets)
             self._check_unchanged(sets)

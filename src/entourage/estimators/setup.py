@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ __all__ = [
     "categories_of",
     "check_net",
     "check_same_everywhere",
+    "check_same_sets",
     "draw_seed",
     "fingerprint_of",
     "one_pass_plan",
@@ -84,7 +86,10 @@ def prepare(
 ) -> Start:
     """Lay out what training needs, for checked sets."""
     categories = categories_of(model, sets)
-    view = view_of(model, sets, weights, categories)
+    if sets.on_disk:  # several passes over what machines may share: the first process makes them
+        view = processes_here().first_does(lambda: view_of(model, sets, weights, categories))
+    else:
+        view = view_of(model, sets, weights, categories)
     scorer = build_scorer(model, net, view, categories, seed)
     task = model.task
     training, held_out = hold_out(task, sets, model.validation, seed, groups)
@@ -303,28 +308,39 @@ def scoring_precision(precision: str, device: torch.device) -> str:
     return precision if device.type == "cuda" else "float32"
 
 
-def check_same_everywhere(start: Start) -> None:
+def check_same_everywhere(model: "NetEstimator", start: Start) -> None:
     """See that all processes that train together were given the same sets and settings."""
+    check_same_sets(start.sets, start.weights, start.plan, start.net, _settings(model, start), _split(start))
+
+
+def check_same_sets(sets: Sets, weights: NDArray[np.float64] | None, *settings: Any) -> None:
+    """See that all processes that train together were given the same sets, and settings that print alike."""
     processes = processes_here()
     if not processes.several:
         return
-    sets, sample = start.sets, max(1, len(start.sets.objects) // SAMPLED)
-    digest = hashlib.sha256(repr((sets, start.plan, start.net)).encode())
-    for array in (sets.offsets, sets.targets, sets.situation, sets.objects[::sample], start.weights):
-        content: Any = b"-" if array is None else np.ascontiguousarray(array)
-        digest.update(content)
+    sample = max(1, len(sets.objects) // SAMPLED)
+    said = re.sub(" at 0x[0-9a-f]+", "", repr((sets, *settings)))  # where an object lies, held by a loss
+    digest = hashlib.sha256(said.encode())
+    for array in (sets.offsets, sets.targets, sets.situation, sets.objects[::sample], weights):
+        _digest_array(digest, array)
     processes.check_same("What is learnt from, and how (a digest)", digest.hexdigest())
 
 
 def fingerprint_of(model: "NetEstimator", start: Start) -> str:
-    """Identify this run by its data and all its settings."""
-    digest = hashlib.sha256()
-    sets = start.sets
-    for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):
-        content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
-        digest.update(content)
-    if sets.position is not None:
-        digest.update(repr(sets.position.tolist()).encode())
+    """Identify this run by its data and all its settings; the first process reads the data for all."""
+
+    def identify() -> str:
+        digest = hashlib.sha256()
+        sets = start.sets
+        for array in (sets.objects, sets.offsets, sets.targets, sets.situation, start.weights):
+            _digest_array(digest, array)
+        return digest.hexdigest() + repr([_split(start), *_settings(model, start)])
+
+    return processes_here().first_does(identify)
+
+
+def _settings(model: "NetEstimator", start: Start) -> list[Any]:
+    """Return what a run depends on beside its data and its plan."""
     settings = [
         type(model).__name__,
         repr(model.net),
@@ -337,5 +353,18 @@ def fingerprint_of(model: "NetEstimator", start: Start) -> str:
         model.subset_size,
         model.subsets_per_set,
     ]
-    settings += [start.view.monotone] if start.view.monotone else []
-    return digest.hexdigest() + repr(settings)
+    return settings + ([start.view.monotone] if start.view.monotone else [])
+
+
+def _digest_array(digest: Any, array: Any) -> None:
+    content: Any = b"-" if array is None else np.ascontiguousarray(array)  # hashed without a copy
+    digest.update(content)
+
+
+def _split(start: Start) -> str:
+    """Return a digest of which sets are held out, which groups decide, and of where objects were shown."""
+    digest = hashlib.sha256()
+    _digest_array(digest, start.held_out)
+    if start.sets.position is not None:
+        digest.update(repr(start.sets.position.tolist()).encode())
+    return digest.hexdigest()

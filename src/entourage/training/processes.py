@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed
@@ -18,6 +18,8 @@ from entourage.errors import DataError, UserError
 from entourage.training.deadline import time_is_up, time_left
 
 __all__ = ["ALONE", "GradientSum", "Processes", "processes_here", "train_in"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,19 @@ class Processes:
                     "All have to be given the same data and settings, in the same order."
                 )
 
-    def first_does(self, work: Callable[[], Any]) -> None:
-        """Let the first process do something for which the others wait; its error is raised in all."""
+    def first_does(self, work: Callable[[], T]) -> T:
+        """Let the first process do something for which the others wait; its result, or its error, is that of all."""
         failed: UserError | None = None
+        found: Any = None
         if self.first:
             try:
-                work()
+                found = work()
             except UserError as error:
                 failed = error
-        failed = self.from_first(failed)
+        failed, found = self.from_first((failed, found))
         if failed is not None:
             raise failed
+        return cast("T", found)
 
     def time_is_up(self) -> bool:
         """Whether the time limit has passed, where there is one: by the clock of the first process."""
