@@ -57,6 +57,13 @@ def test_unseen_levels_and_missing_values_of_new_tables():
     assert objects[1].tolist() == [20, 0, 0, 1, 0]
 
 
+def test_text_stays_text_where_all_that_a_table_holds_beside_missing_values_are_numbers():
+    rows = {"s": [0, 0, 1, 1], "size": ["36", "38", "M", "--"], "y": [0, 1, 0, 1]}
+    encoder = TableEncoder.fit(pa.table(rows), set_id="s", target="y", missing=["--"])
+    new = pa.table({"s": [0, 0, 0], "size": ["38", "--", "36"]})
+    assert encoder(new, with_target=False).sets.objects.tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
+
+
 def test_rare_levels_share_a_column_with_unseen_ones():
     teams = [f"t{i:02}" for i in range(40)] * 2 + ["t00"]
     table = pa.table({"s": [0] * 81, "team": teams, "r": list(range(81))})

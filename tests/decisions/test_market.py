@@ -143,6 +143,21 @@ def test_logsum_is_refused_where_it_is_not_identified(chooser):
     assert Market(free).logsum_problem is None
 
 
+@pytest.mark.usefixtures("small_pretrained")
+def test_the_pretrained_net_has_slopes_by_differences_and_no_surplus():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4, 2))
+    model = DiscreteChooser("pretrained", random_state=0).fit(X, rng.integers(0, 4, 60))
+    market = Market(model)
+    assert not market.has_gradient
+    slopes = market.gradient(market.sets_of(X[:2]), 0)
+    assert np.isfinite(slopes).all()
+    np.testing.assert_allclose(np.sum(slopes, axis=1), 0.0, atol=1e-3)  # probabilities sum to 1
+    found = what_if(model, X[:5], change="x0 += 1")
+    assert found.surplus is None
+    assert "Utilities depend on the other objects" in market.logsum_problem
+
+
 def test_rankers_have_the_probability_of_the_first_place():
     ranks = (-(X @ [1.0, -0.02]) + RNG.gumbel(size=(300, 4))).argsort(1).argsort(1)
     model = Ranker(FATE(width=8), steps=20, random_state=0).fit(X, ranks)

@@ -38,6 +38,18 @@ MODELS = {
 }
 
 
+def asked_by_the_pages(app):
+    """Send each example of the pages; return what the first model can be asked."""
+    asked = []
+    for path, methods in ask(app, "/openapi.json", method="GET").json()["paths"].items():
+        if "requestBody" in methods.get("post", {}):
+            example = methods["post"]["requestBody"]["content"]["application/json"]["example"]
+            answer = ask(app, path, example)
+            assert answer.status_code == 200, (path, answer.text)
+            asked.append(path)
+    return [path.removeprefix("/v1/") for path in asked if path.count("/") == 2]
+
+
 @pytest.mark.filterwarnings(
     "ignore::entourage.errors.DataWarning", "ignore:.*onverge", "ignore:Not identified"
 )
@@ -53,9 +65,10 @@ def test_a_model_file_is_served_with_the_predictions_of_python(name, tmp_path, s
     path = tmp_path / "m.entourage"
     model.save(path)
     model, new = load(path), hotels(15, seed=1).drop_columns(left_out)
-    found = ask(create_app(path), "/v1/predict", {"sets": sets_in_json(new, situation=situation)}).json()[
-        "sets"
-    ]
+    app = create_app(path)
+    asked = ["predict", "influence", "whatif"]
+    assert asked_by_the_pages(app) == asked[: 2 if name in ("uncalibrated", "linear") else 3]
+    found = ask(app, "/v1/predict", {"sets": sets_in_json(new, situation=situation)}).json()["sets"]
     np.testing.assert_allclose(packed(found, "scores"), model.predict_scores(new), atol=1e-5)
     if name in ("uncalibrated", "linear"):
         assert set(found[0]) == {"scores", "ranks"}
@@ -151,9 +164,7 @@ def test_a_model_of_alternatives_is_served_with_ids_that_there_are(kind, k, tmp_
     )
     place, ids = (0, [1.0, 2.0, 3.0, 4.0][:k]) if "Nested" not in kind else (1, [10.0, 20.0, 30.0])
     assert ask(app, "/v1/model", method="GET").json()["alternatives"] == {str(place): ids}
-    pages = ask(app, "/openapi.json", method="GET").json()
-    example = pages["paths"]["/v1/predict"]["post"]["requestBody"]["content"]["application/json"]["example"]
-    assert ask(app, "/v1/predict", example).status_code == 200
+    assert asked_by_the_pages(app) == ["predict", "influence", "whatif"][:: 2 if k == 2 else 1]
     wrong = new[0].tolist()
     wrong[0][place] = 77
     answer = ask(app, "/v1/predict", {"sets": [{"objects": wrong}]})

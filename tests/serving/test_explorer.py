@@ -81,6 +81,23 @@ def test_columns_of_whole_numbers_are_known(table, chooser):
     assert not show_sets(chooser, table).columns[1].whole
 
 
+def test_a_text_that_stands_for_a_missing_value_is_nothing_in_every_column(table):
+    gaps = table.astype({"cost": object, "fast": object})
+    marked = gaps.assign(cost=table["cost"].map("{:.3f}".format), mode=table["mode"].fillna("n/a"))
+    marked.loc[5, "cost"] = " -- "
+    gaps["cost"] = marked["cost"].where(marked["cost"] != " -- ", None).astype(float)
+    marked.loc[8, "mode"], gaps.loc[8, "mode"] = " -- ", None
+    gaps.loc[7, "mode"] = None
+    model = DiscreteChooser(ContextFree(width=4), steps=5, random_state=0).fit(
+        marked, set_id="trip", target="taken", missing=["--", "n/a"]
+    )
+    shown, wanted = show_sets(model, marked), show_sets(model, gaps)
+    assert np.isnan(shown.sets[1].cells[2, 1])
+    assert np.isnan(shown.sets[2].cells[2, 0])
+    for one, other in zip(shown.sets, wanted.sets, strict=True):
+        np.testing.assert_array_equal(one.cells, other.cells)
+
+
 def test_rows_in_another_order_are_the_same_sets(table, chooser):
     shown = show_sets(chooser, table)
     mixed = show_sets(chooser, table.sample(frac=1, random_state=0).sort_values("trip", kind="stable"))

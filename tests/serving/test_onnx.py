@@ -131,6 +131,15 @@ NETS = (
 )
 
 
+def test_a_blend_that_begins_with_trees_is_compared_on_features_like_those_that_its_nets_learnt_from():
+    model = MODELS["blend, subset"]()
+    model.blend_.parts.sort(key=lambda part: isinstance(part.models[0], NetEstimator))  # the net comes last
+    objects, _ = ModelGraph(model).scorer.draw(200, 5, np.random.default_rng(0))
+    learnt = (objects - X.mean((0, 1))) / X.std((0, 1))
+    np.testing.assert_allclose(learnt.mean((0, 1)), 0.0, atol=0.2)
+    np.testing.assert_allclose(learnt.std((0, 1)), 1.0, atol=0.2)
+
+
 @pytest.mark.parametrize("name", model_names())
 def test_every_model_that_a_file_can_hold_has_a_scorer(name):
     kind = model_class(name)

@@ -125,6 +125,18 @@ def test_unknown_and_lacking_columns_are_named(schema):
     assert refusal(schema, body)[0] == "sets[0].objects[1].price"
 
 
+def test_a_column_in_the_place_of_another_kind_is_said_to_belong_elsewhere(schema):
+    body = good()
+    body["sets"][0]["objects"][1]["nights"] = body["sets"][0]["situation"].pop("nights")
+    assert refusal(schema, body) == (
+        "sets[0].objects[1].nights",
+        "'nights' is a column of the situation, which is given once a set, beside objects.",
+    )
+    body = good()
+    body["sets"][0]["situation"]["price"] = 3
+    assert refusal(schema, body) == ("sets[0].situation.price", "'price' is a column of the objects.")
+
+
 def test_sets_and_objects_are_limited(schema):
     body = good()
     assert "at most 1 objects; got 2" in refusal(schema, body, objects=1)[1]

@@ -170,12 +170,14 @@ def _say_numbers(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> bo
     return False
 
 
-def without_marks(values: pa.ChunkedArray, missing: Sequence[str]) -> tuple[pa.ChunkedArray, str]:
-    """Make the given texts missing values; what is left may be numbers."""
+def without_marks(
+    values: pa.ChunkedArray, missing: Sequence[str], *, numbers: bool = True
+) -> tuple[pa.ChunkedArray, str]:
+    """Make the given texts missing values; where all that is left are ``numbers``, they are read as such."""
     texts = _texts(values)
     marks = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(list(missing), pa.string()))
     left = pc.if_else(pc.and_(marks, texts.is_valid()), pa.scalar(None, pa.string()), texts)
-    if left.null_count < len(left) and left.null_count > texts.null_count:
+    if numbers and left.null_count < len(left) and left.null_count > texts.null_count:
         try:
             return pa.chunked_array([pc.utf8_trim_whitespace(left).cast(pa.float64())]), "number"
         except pa.ArrowInvalid:
@@ -188,9 +190,10 @@ def encode_column(
 ) -> Floats:
     """Return the numbers of a column, (rows, width); ``of_row`` says in words where a row is."""
     kind = kind_of_column(values, column.name)
+    text = column.kind in ("category", "code")
     if kind == "category" and missing:
-        values, kind = without_marks(values, missing)
-    if column.kind in ("category", "code"):
+        values, kind = without_marks(values, missing, numbers=not text)
+    if text:
         return _encode_category(values, column, kind)
     if kind == "category":
         numbers = _parse(values, column.name, of_row)

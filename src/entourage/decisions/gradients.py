@@ -27,7 +27,7 @@ _CHUNK = 2_000_000  # numbers of objects at a time, so that memory stays bounded
 def has_gradient(model: Any) -> bool:
     """Whether derivatives are exact: a net or a multinomial logit, of features that are not seen as ranks."""
     if isinstance(model, NetEstimator):
-        return model.blend_ is None and model.view_.relative is None
+        return model.blend_ is None and model.reading_ is None and model.view_.relative is None
     return type(model) is MultinomialLogit and model.relative_ is None and model.alternatives is None
 
 

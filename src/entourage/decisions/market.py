@@ -193,12 +193,13 @@ class Market:
             )
         if self.has_outside:
             return None
-        seen = model.view_.relative if isinstance(model, NetEstimator) else model.relative_
-        context = seen is not None
         if isinstance(model, NetEstimator):
-            entry = entry_of(model.net_)
+            context = model.reading_ is not None or model.view_.relative is not None
+            entry = None if context else entry_of(model.net_)
             context = context or entry is None or entry.context
-        elif isinstance(model, ChoiceModel):
+        else:
+            context = model.relative_ is not None
+        if isinstance(model, ChoiceModel):
             if model.has_logsum and not context:
                 return model.logsum_problem
             context = True

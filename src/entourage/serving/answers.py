@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 
 from entourage.data.sets import Sets
-from entourage.decisions import what_if
+from entourage.decisions import Market, what_if
 from entourage.effects import influence_matrix
+from entourage.errors import UserError
 from entourage.serving.schema import Request, Schema
 
-__all__ = ["answer_influence", "answer_predictions", "answer_what_if"]
+__all__ = ["LEAST_INFLUENCE", "answer_influence", "answer_predictions", "answer_what_if", "has_probabilities"]
+
+#: Objects of a set of which one can be left out.
+LEAST_INFLUENCE = 3
 
 _NAMES = {"score": "scores", "rank": "ranks", "probability": "probabilities"}
 _OF_A_SET = "probability_of_nothing"  # the same for all objects of a set
@@ -73,6 +77,15 @@ def answer_what_if(model: Any, sets: Any, changes: dict[str, Any]) -> dict[str, 
     ]
     surplus = None if found.surplus is None else _number(found.surplus.value)
     return {"sets": answers, "shares": shares, "surplus": surplus, "notes": list(found.notes)}
+
+
+def has_probabilities(model: Any) -> bool:
+    """Whether a model has an answer to what-if: not where it has scores alone."""
+    try:
+        Market(model)
+    except UserError:
+        return False
+    return True
 
 
 def _number(value: Any) -> float | None:

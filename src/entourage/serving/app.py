@@ -14,7 +14,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from entourage import __version__
-from entourage.serving.answers import answer_influence, answer_what_if
+from entourage.serving.answers import LEAST_INFLUENCE, answer_influence, answer_what_if
 from entourage.serving.api_page import api_page, headers_of_page
 from entourage.serving.cells import say_type
 from entourage.serving.gate import Gate, State
@@ -139,10 +139,11 @@ class Service:
         _, served, sets = await self._read(request, frozenset({"sets", "model"}))
         if len(sets.sizes) != 1:
             raise Refusal(422, f"Influence is of one set at a time; got {len(sets.sizes)}.", "sets")
-        if not 3 <= sets.sizes[0] <= self.limits.influence_objects:
+        if not LEAST_INFLUENCE <= sets.sizes[0] <= self.limits.influence_objects:
             raise Refusal(
                 422,
-                f"Influence needs a set of 3 to {self.limits.influence_objects} objects; got {sets.sizes[0]}.",
+                f"Influence needs a set of {LEAST_INFLUENCE} to {self.limits.influence_objects} objects; got "
+                f"{sets.sizes[0]}.",
                 "sets[0].objects",
             )
         found = await served.batcher.call(

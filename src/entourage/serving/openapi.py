@@ -3,6 +3,7 @@
 from typing import Any
 
 from entourage import __version__
+from entourage.serving.answers import LEAST_INFLUENCE, has_probabilities
 from entourage.serving.models import Models, Served
 
 __all__ = ["describe_api"]
@@ -89,27 +90,31 @@ def _paths_of(served: Served, base: str) -> dict[str, Any]:
         "remove": {"type": "string"},
         "add": {"type": "array", "items": one, "minItems": 1},
     }
-    added = {"sets": [example], "add": [example["objects"][-1]]}
-    return {
+    *others, last = example["objects"]  # to be added: no alternative may be there twice
+    added = {"sets": [example | {"objects": others or [last]}], "add": [last]}
+    paths = {
         f"{base}/predict": _post(
             f"Scores, ranks and probabilities of sets, by {served.name}.",
             body,
             {"sets": [example]},
             "Predictions",
-        ),
-        f"{base}/influence": _post(
+        )
+    }
+    if len(example["objects"]) >= LEAST_INFLUENCE:
+        paths[f"{base}/influence"] = _post(
             f"How the presence of object j changes the utility of object i, for one set, by {served.name}.",
             body,
             {"sets": [example]},
             "Influence",
-        ),
-        f"{base}/whatif": _post(
+        )
+    if has_probabilities(served.model):
+        paths[f"{base}/whatif"] = _post(
             f"Probabilities before and after a change, such as 'price *= 1.1', by {served.name}.",
             body | {"properties": body["properties"] | more},
             added,
             "WhatIf",
-        ),
-    }
+        )
+    return paths
 
 
 def _post(summary: str, body: dict[str, Any], example: dict[str, Any], answer: str) -> dict[str, Any]:

@@ -163,10 +163,15 @@ def check_keys(given: Mapping[str, Any], known: Sequence[str] | frozenset[str], 
         raise Refusal(422, f"{odd[0][:_SHOWN]!r} is not known here{hint} Known are {names}.", path or None)
 
 
-def _check_row(row: Any, names: Sequence[str], what: str, path: str) -> None:
-    """Say what is wrong with an object that has not just the columns of the model."""
+def _check_row(row: Any, names: Sequence[str], others: frozenset[str], what: str, path: str) -> None:
+    """Say what is wrong with an object or a situation that has not just its columns; ``others`` are of the other."""
     if type(row) is not dict:
         raise Refusal(422, f"{what} needs its columns by name; got {say_type(row)}.", path)
+    for name in row:
+        if name in others:
+            of_set = "situation, which is given once a set, beside objects"
+            home = "objects" if what == "The situation" else of_set
+            raise Refusal(422, f"{name!r} is a column of the {home}.", f"{path}.{name}")
     check_keys(row, frozenset(names), path)
     lacking = [name for name in names if name not in row]
     if lacking:
@@ -210,7 +215,7 @@ class TableSchema(Schema):
         names = self._names
         for flat, row in enumerate(objects):
             if type(row) is not dict or row.keys() != names:
-                _check_row(row, [column.name for column in self.own], "An object", place(flat))
+                _check_row(row, [c.name for c in self.own], self._shared_names, "An object", place(flat))
         return [
             self._read(objects, column, lambda at, c=column: place(at, f".{c.name}")) for column in self.own
         ]
@@ -228,7 +233,7 @@ class TableSchema(Schema):
                 path = f"sets[{i}].situation"
                 if row is None:
                     row = {}
-                _check_row(row, [column.name for column in self.shared], "The situation", path)
+                _check_row(row, [c.name for c in self.shared], self._names, "The situation", path)
         return [
             self._read(given, column, lambda at, c=column: f"sets[{at}].situation.{c.name}")
             for column in self.shared

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entourage.data.columns import Column, as_numbers, encode_column
+from entourage.data.columns import Column, as_numbers, encode_column, kind_of_column, without_marks
 from entourage.data.frames import arrow_table, column_of
 from entourage.data.sets import AnySets, is_frame
 from entourage.decisions.auditing import AuditRange
@@ -171,14 +171,13 @@ def _of_table(model: Any, frame: Any, label: str | None, most_sets: int, random_
 
 def _cells(table: Any, column: Column, missing: Sequence[str]) -> Floats:
     """Return one number a row: the value, or the place of its level; NaN where there is none."""
-    values = column_of(table, column.name)
-    if column.kind == "number":
+    values, numeric = column_of(table, column.name), column.kind in ("number", "flag")
+    if missing and kind_of_column(values, column.name) == "category":
+        values, _ = without_marks(values, missing, numbers=numeric)
+    if numeric:
         return as_numbers(values, missing)
-    numbers = encode_column(values, column, lambda row: f"row {row + 1}", missing)
-    if column.kind == "flag":
-        absent = np.asarray(values.is_null().to_numpy())
-        return np.where(absent, np.nan, numbers[:, 0])
-    absent = np.array([text is None or text in missing for text in values.to_pylist()])
+    numbers = encode_column(values, column, lambda row: f"row {row + 1}")
+    absent = np.asarray(values.is_null().to_numpy())
     if column.kind == "code":
         place, known = numbers[:, 0] - 1, numbers[:, 0] > 0
     else:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from entourage.data.columns import MOST_LEVELS
 from entourage.data.decode import place_without_codes
 from entourage.estimators.blend import LEAST, Blend
+from entourage.serving.onnx.nets import NetScores
 from entourage.serving.onnx.outcomes import choice_probabilities, subset_probabilities
 from entourage.serving.onnx.scorer import FeatureScorer, Floats, doubles, mean_of_set
 from entourage.tasks import Choice, SubsetChoice
@@ -82,9 +83,14 @@ class BlendScores(FeatureScorer):
         return utilities - torch.log(torch.maximum(nothing, self.bounds[0]))
 
     def draw(self, n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw features as the first model would; codes at random."""
-        own, situation = self.models[0].draw(n, m, rng)  # type: ignore[operator]
-        if not self.categories or self.knows_codes[0]:
+        """Draw features as the first net would, which knows the means and scales of all; codes at random.
+
+        Without a net, as the first model would. To the nets, features as trees would draw them may be far from all that
+        they learnt from.
+        """
+        first = next((i for i, model in enumerate(self.models) if isinstance(model, NetScores)), 0)
+        own, situation = self.models[first].draw(n, m, rng)  # type: ignore[operator]
+        if not self.categories or self.knows_codes[first]:
             return own, situation
         codes = dict(self.categories)
         objects = np.empty((n, m, self.n_features))
