@@ -67,6 +67,12 @@ def test_help_shows_every_character_that_was_written(name):
         assert Text.from_markup(text or "").plain == written
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_paragraph_of_a_help_is_broken_by_the_terminal_alone(name):
+    """Rich keeps the line ends of a docstring, and its own breaks then leave single words on a line."""
+    assert all("\n" not in block for block in get_command(app).commands[name].help.split("\n\n"))
+
+
 def test_no_help_waits_for_heavy_imports():
     """In a process of its own, since this one has imported them all."""
     code = f"""
