@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -184,3 +185,14 @@ def test_differences_on_real_tables_are_those_of_the_rows():
     rows = (results / "real_tables.jsonl").read_bytes() + (results / "real_values.jsonl").read_bytes()
     written = json.loads((results / "real_differences.json").read_text())
     assert written["of"] == hashlib.sha256(rows).hexdigest(), "run python -m benchmarks.real.figures"
+
+
+def test_the_reference_of_commands_shows_what_is_typed_as_it_is_typed():
+    """As code: else a page makes one dash of two, and curls quotes."""
+    shown = runpy.run_path(str(ROOT / "docs" / "_ext" / "commands_page.py"))["markdown"]
+    assert (
+        shown("With --engine ray, [bold]-o scores/[/bold], as ---.")
+        == "With `--engine` ray, `-o scores/`, as `---`."
+    )
+    assert shown("""Such as 'price*=1.1' or 'brand="x"'.""") == """Such as `'price*=1.1'` or `'brand="x"'`."""
+    assert shown("the model's own, and others' ranks") == "the model's own, and others' ranks"
