@@ -114,14 +114,14 @@ PRINTED = re.compile(
 SENTENCE = re.compile(r"^(?:<span></span>)?(.{101,})$", re.M)
 
 
-DASH = re.compile(r"\) -- ")  # Sphinx's, between a parameter and what it is
+DASH = re.compile(r"(\)|</a>) -- ")  # Sphinx's, between a parameter and what it is
 
 
 def finish_page(app, name, template, context, doctree):
     """Let a sentence that a command printed, such as the verdict, go on in the next line, where tables scroll."""
     if body := context.get("body"):
         body = PRINTED.sub(lambda block: SENTENCE.sub(r'<span class="sentence">\1</span>', block[0]), body)
-        context["body"] = DASH.sub(") – ", body)
+        context["body"] = DASH.sub(r"\1 – ", body)
 
 
 def skip_metadata_routing(app, what, name, obj, skip, options):
