@@ -73,6 +73,18 @@ def test_a_paragraph_of_a_help_is_broken_by_the_terminal_alone(name):
     assert all("\n" not in block for block in get_command(app).commands[name].help.split("\n\n"))
 
 
+def test_what_a_command_writes_is_named_by_o_everywhere():
+    """The long name is --out; --report where a page is written without being asked for."""
+    long = {
+        name: option.opts[-1]
+        for name, command in get_command(app).commands.items()
+        for option in command.params
+        if "-o" in option.opts
+    }
+    assert set(COMMANDS) - set(long) == {"demo", "reproduce", "evaluate", "info", "serve"}
+    assert {name for name, option in long.items() if option != "--out"} == {"compare", "effects"}
+
+
 def test_no_help_waits_for_heavy_imports():
     """In a process of its own, since this one has imported them all."""
     code = f"""
