@@ -211,7 +211,11 @@ def _trees(table: Table, places: Index, relative: bool | str, seed: int) -> Any:
 
 
 def pretrained(table: Table, train: Index, test: Index, seed: int, *, fine_tune: bool = False) -> Scored:
-    """Read the labelled sets with the pretrained net; nothing is fitted, unless it is fine-tuned."""
+    """Read the labelled sets with the pretrained net; nothing is fitted, unless it is fine-tuned.
+
+    Scores of rankings are divided by the temperature that the model learnt from its own held-out readings: these are
+    the utilities of ``predict_places``. The rivals' utilities have a scale from inner folds, too.
+    """
     reason = unavailable()
     if reason is not None:
         raise Skipped(reason)
@@ -219,7 +223,10 @@ def pretrained(table: Table, train: Index, test: Index, seed: int, *, fine_tune:
     given = {"fine_tune": True} if fine_tune else {}
     model = estimator("pretrained", device="cpu", random_state=seed, **given)
     model.fit(table.sets[train], groups=table.groups()[train])
-    return Scored(np.asarray(model.predict_scores(table.sets[test]), dtype=np.float64))
+    found = model.calibration_
+    temperature = 1.0 if found is None or found.place_temperature is None else found.place_temperature
+    utilities = np.asarray(model.predict_scores(table.sets[test]), dtype=np.float64) / temperature
+    return Scored(utilities, {"temperature": round(temperature, 4)})
 
 
 def unavailable() -> str | None:

@@ -280,8 +280,18 @@ class Dropout(nn.Module):
         shape, share = inputs.shape, slice(None)
         if self.part is not None:
             shape, share = torch.Size([self.part[0], *shape[1:]]), self.part[1]
-        kept = torch.rand(shape, generator=self.generator, device=inputs.device)[share] >= self.share
-        return inputs * (kept.to(inputs.dtype) / (1 - self.share))
+        dropped = min(round(self.share * 2**16), 2**16 - 1)
+        kept = _drawn(shape, self.generator, inputs.device)[share] >= dropped - 2**15
+        return inputs * kept.to(inputs.dtype).mul_(1 / (1 - dropped / 2**16))
+
+
+def _drawn(shape: torch.Size, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Draw numbers from -2^15 up to 2^15. On a CPU four are cut from one, which takes half the time."""
+    if device.type != "cpu":
+        return torch.rand(shape, generator=generator, device=device) * 2**16 - 2**15
+    count = shape.numel()
+    drawn = torch.randint(-(2**63), 2**63 - 1, (-(-count // 4),), generator=generator)  # 64 bits each
+    return drawn.view(torch.int16)[:count].view(shape)
 
 
 def sum_of_objects(values: Tensor) -> Tensor:
