@@ -128,7 +128,8 @@ def public_names(package: Path) -> Iterator[tuple[str, str]]:
 
 def undocumented(folder: Path, package: Path) -> list[str]:
     """Return the public names that the reference lacks."""
-    anchors = frozenset[str]().union(*(_anchors(page) for page in folder.glob("api*.html")))
+    pages = [*folder.glob("api.html"), *folder.glob("api/*.html")]
+    anchors = frozenset[str]().union(*map(_anchors, pages))
     known = {anchor.rpartition(".")[2] for anchor in anchors if anchor.startswith("entourage.")} | {
         anchor.removeprefix("module-").rpartition(".")[2]
         for anchor in anchors

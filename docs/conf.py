@@ -1,5 +1,6 @@
 """Sphinx configuration: ``make docs`` builds the pages and runs every example."""
 
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -40,6 +41,7 @@ exclude_patterns = [
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # no dashes: --full is an option, and typed so
 autodoc_typehints = "none"
 toc_object_entries = False  # thousands of names in the navigation of each page took most of the build
 autodoc_member_order = "bysource"
@@ -106,6 +108,22 @@ def put_explorer(app, name, source):
         source[0] = source[0].replace("%%explorers%%", LINK if made else "")
 
 
+PRINTED = re.compile(
+    r'(?<=<div class="highlight-text notranslate"><div class="highlight"><pre>)(.*?)(?=</pre>)', re.S
+)
+SENTENCE = re.compile(r"^(?:<span></span>)?(.{101,})$", re.M)
+
+
+DASH = re.compile(r"(\)|</a>) -- ")  # Sphinx's, between a parameter and what it is
+
+
+def finish_page(app, name, template, context, doctree):
+    """Let a sentence that a command printed, such as the verdict, go on in the next line, where tables scroll."""
+    if body := context.get("body"):
+        body = PRINTED.sub(lambda block: SENTENCE.sub(r'<span class="sentence">\1</span>', block[0]), body)
+        context["body"] = DASH.sub(r"\1 – ", body)
+
+
 def skip_metadata_routing(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every estimator."""
     return True if name.startswith("set_") and name.endswith("_request") else None
@@ -113,4 +131,5 @@ def skip_metadata_routing(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("source-read", put_explorer)
+    app.connect("html-page-context", finish_page)
     app.connect("autodoc-skip-member", skip_metadata_routing)

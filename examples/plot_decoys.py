@@ -50,12 +50,16 @@ print(f"\nlogit {logit.log_likelihood(X_test, y_test):.3f}, FETA {feta.log_likel
 # the products of each choice set, with its interval over sets.
 
 report = effects_report(feta, X_test[:500], draws=0)
-print("preference-reversal rate:", report.reversal_rate.value)
+print(f"preference-reversal rate: {report.reversal_rate.value:.3f}")
 effect = natural_effects(feta, X_test, names=["quality", "economy"]).effects["attraction"]
-print("attraction:", effect.shift.value, effect.shift.interval())
+low, high = effect.shift.interval()
+print(f"attraction: {effect.shift.value:+.2f} [{low:+.2f}, {high:+.2f}]")
 
 # %%
-# Where should a third product stand to help A against B? Just below A, worse in both.
+# Where should a third product stand to help A against B? Where A is better in both, and B is not. In this simulated
+# world the best place is just below A. The net looks for it at the border, where there are few products: there it
+# extrapolates, as any search of a model does. And it has seen no sets of two, so read where the shift is larger, not
+# how large it is.
 
 a, b = [0.3, 0.7], [0.7, 0.3]
 decoy = best_decoy(feta, a, b, bounds=[[0, 0], [1, 1]])

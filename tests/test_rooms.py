@@ -98,7 +98,7 @@ def test_every_public_module_is_in_the_api_docs():
         and module.split(".")[1:2] not in (["cli"], ["experiments"])  # commands document themselves
         and not any(part.startswith("_") for part in module.split("."))
     ]
-    assert not unnamed, f"add to docs/api.rst: {', '.join(unnamed)}"
+    assert not unnamed, f"add to docs/api: {', '.join(unnamed)}"
 
 
 def test_tests_mirror_the_rooms():

@@ -17,13 +17,16 @@ __all__ = ["markdown", "sections", "setup"]
 
 MARK = "%%commands%%"
 EXAMPLE = re.compile(r"entourage [a-z]+ ")
+TYPED = re.compile(r"\[bold\](.+?)\[/bold\]|(?<![\w'-])('(?=[^' ]*[*=;])[^']+'|--[a-z][\w-]*|---)(?![\w'])")
 
 
 def markdown(text: str) -> str:
-    """Return the text of a help as Markdown: emphasis, and examples as blocks."""
-    text = re.sub(r"\[/?bold\]", "**", inspect.cleandoc(text))
-    blocks = [block.replace("\n", " ") for block in text.split("\n\n")]
-    return "\n\n".join(f"    {block}" if EXAMPLE.match(block) else block for block in blocks)
+    """Return the text of a help as Markdown: what is typed, such as --group, as code, and examples as blocks."""
+    blocks = [block.replace("\n", " ") for block in inspect.cleandoc(text).split("\n\n")]
+    return "\n\n".join(
+        f"    {block}" if EXAMPLE.match(block) else TYPED.sub(lambda m: f"`{m[1] or m[2]}`", block)
+        for block in blocks
+    )
 
 
 def _kind(annotation: Any) -> str:

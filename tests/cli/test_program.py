@@ -67,6 +67,24 @@ def test_help_shows_every_character_that_was_written(name):
         assert Text.from_markup(text or "").plain == written
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_paragraph_of_a_help_is_broken_by_the_terminal_alone(name):
+    """Rich keeps the line ends of a docstring, and its own breaks then leave single words on a line."""
+    assert all("\n" not in block for block in get_command(app).commands[name].help.split("\n\n"))
+
+
+def test_what_a_command_writes_is_named_by_o_everywhere():
+    """The long name is --out; --report where a page is written without being asked for."""
+    long = {
+        name: option.opts[-1]
+        for name, command in get_command(app).commands.items()
+        for option in command.params
+        if "-o" in option.opts
+    }
+    assert set(COMMANDS) - set(long) == {"demo", "reproduce", "evaluate", "info", "serve"}
+    assert {name for name, option in long.items() if option != "--out"} == {"compare", "effects"}
+
+
 def test_no_help_waits_for_heavy_imports():
     """In a process of its own, since this one has imported them all."""
     code = f"""

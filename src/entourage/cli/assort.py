@@ -77,7 +77,7 @@ def assort(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    report: Annotated[Path | None, typer.Option("-o", "--report", help="An HTML page to write.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="An HTML page to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the set to offer: the one of the largest expected revenue, share or consumer surplus.
@@ -95,9 +95,9 @@ def assort(
     from entourage.report.page import require_report
 
     limits = _limits(size)
-    if report is not None:
+    if out is not None:
         require_report()
-        check_output(report, table, model)
+        check_output(out, table, model)
     fitted = load(model)
     encoder = encoder_of(fitted, model)
     run_on(fitted, device)
@@ -117,10 +117,10 @@ def assort(
         on_interrupt="keep",
         verbose=Console(stderr=True).is_terminal,
     )
-    if report is not None:
+    if out is not None:
         from entourage.cli.assort_page import write_assortment
 
-        write_assortment(report, found, title=f"Assortment: {model.name} on {table.name}")
+        write_assortment(out, found, title=f"Assortment: {model.name} on {table.name}")
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return
@@ -131,8 +131,8 @@ def assort(
         console.print(f"  {name}: value {worth:.6g}, probability {p:.4f}", soft_wrap=True, markup=False)
     if found.outside is not None:
         console.print(f"  nothing: probability {found.outside:.4f}", soft_wrap=True)
-    if report is not None:
-        console.print(f"Report: {report}", soft_wrap=True)
+    if out is not None:
+        console.print(f"Report: {out}", soft_wrap=True)
 
 
 def _limits(size: str | None) -> tuple[int, int] | None:

@@ -106,7 +106,9 @@ def compare(
     address: Address = None,
     device: Device = "auto",
     seed: Seed = 0,
-    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("comparison.html"),
+    report: Annotated[Path | None, typer.Option("-o", "--report", help="An HTML page to write.")] = Path(
+        "comparison.html"
+    ),
     explorer: Annotated[
         Path | None,
         typer.Option(

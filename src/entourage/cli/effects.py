@@ -85,7 +85,9 @@ def effects(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    report: Annotated[Path | None, typer.Option(help="An HTML page to write.")] = Path("effects.html"),
+    report: Annotated[Path | None, typer.Option("-o", "--report", help="An HTML page to write.")] = Path(
+        "effects.html"
+    ),
     explorer: Annotated[
         Path | None,
         typer.Option(

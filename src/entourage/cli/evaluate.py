@@ -30,7 +30,12 @@ def evaluate(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on a table that has its target: all metrics; with --json also accuracy by set size."""
+    """Evaluate a model on a table that has its target: all metrics; with --json also accuracy by set size.
+
+    Example:
+
+    entourage evaluate model.entourage held_out.csv
+    """
     csv = csv_options(sep, decimal, encoding)
 
     from entourage import load

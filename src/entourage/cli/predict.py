@@ -84,7 +84,9 @@ def predict(
 
     To a folder, [bold]-o scores/[/bold], many workers score Parquet files in parts that end where a set does. Rows of a
     set must stand together; they may run across files, which are taken in the order of their names. The same command
-    goes on where an earlier one was interrupted.
+    goes on where an earlier one was interrupted. Example:
+
+    entourage predict model.entourage races.csv -o ranked.csv
     """
     csv = csv_options(sep, decimal, encoding)
     if _is_folder(out):

@@ -71,7 +71,7 @@ def prices(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    report: Annotated[Path | None, typer.Option("-o", "--report", help="An HTML page to write.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="An HTML page to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the prices of the largest expected profit of a set that is offered.
@@ -89,9 +89,9 @@ def prices(
     from entourage.report.page import require_report
 
     limits = _bounds(bounds)
-    if report is not None:
+    if out is not None:
         require_report()
-        check_output(report, table, model)
+        check_output(out, table, model)
     fitted = load(model)
     encoder = encoder_of(fitted, model)
     run_on(fitted, device)
@@ -110,10 +110,10 @@ def prices(
         random_state=seed,
         intervals="auto",
     )
-    if report is not None:
+    if out is not None:
         from entourage.cli.assort_page import write_prices
 
-        write_prices(report, found, title=f"Prices: {model.name} on {table.name}")
+        write_prices(out, found, title=f"Prices: {model.name} on {table.name}")
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return
@@ -128,8 +128,8 @@ def prices(
         console.print(text, soft_wrap=True, markup=False)
     if found.outside is not None:
         console.print(f"  nothing: probability {found.outside:.4f}", soft_wrap=True)
-    if report is not None:
-        console.print(f"Report: {report}", soft_wrap=True)
+    if out is not None:
+        console.print(f"Report: {out}", soft_wrap=True)
 
 
 def _bounds(given: str) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """The command ``entourage``. Heavy imports wait inside the commands: ``--help`` and a wrong option answer at once."""
 
+import inspect
 import os
 import sys
 import warnings
@@ -64,6 +65,11 @@ def entourage(
     """Learn to rank objects in the company they keep."""
 
 
+def _flowing(text: str) -> str:
+    """Return a help without the line ends of its source, which Rich would keep besides those of its own."""
+    return "\n\n".join(" ".join(block.split()) for block in inspect.cleandoc(text).split("\n\n"))
+
+
 for command in (
     demo,
     reproduce,
@@ -83,7 +89,7 @@ for command in (
     explore,
     serve,
 ):
-    app.command()(command)
+    app.command(help=_flowing(command.__doc__ or ""))(command)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

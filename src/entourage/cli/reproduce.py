@@ -34,7 +34,7 @@ def reproduce(
     ] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="Settings to try, instead of the mode's.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="For table2, sf, noguchi and hvc: the folder of the data; see below.")
+        Path | None, typer.Option(help="For table2, sf, noguchi and hvc: the folder of the data; see above.")
     ] = None,
     regions: Annotated[
         str,
@@ -70,7 +70,9 @@ distributed, of NAME.color.jpg with NAME.depth.png (KITTI), or of NAME_left.png 
     [bold]hvc[/bold]: hypervolume contributions of sets of 1 to 100 points, ours and HVC-Net. --data is the folder of \
 the published weights, M3_K10.safetensors and so on.
 
-    Every row is kept as soon as it is finished: started again in the same folder, an interrupted run goes on.
+    Every row is kept as soon as it is finished: started again in the same folder, an interrupted run goes on. Example:
+
+    entourage reproduce table1 --task medoid --model FATE-Net --folds 1
     """
     from entourage.report.page import require_report
 
