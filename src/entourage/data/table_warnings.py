@@ -26,6 +26,13 @@ def warn_of_oddities(frame: Any, packed: PackedTable, encoder: TableEncoder) -> 
             DataWarning,
             stacklevel=2,
         )
+    elif encoder.target_kind == "rank" and "relevance" in str(encoder.target).lower():
+        warnings.warn(
+            f"{encoder.target!r} was read as ranks, smaller for better. Where larger is better, give "
+            'target_kind="relevance" (--target-kind relevance).',
+            DataWarning,
+            stacklevel=2,
+        )
     elif encoder.target_kind == "rank" and _looks_like_grades(packed.sets):
         warnings.warn(
             f"In most sets more than half of the rows share the best rank in {encoder.target!r}. Ranks are smaller for "
