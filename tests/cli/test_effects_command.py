@@ -168,6 +168,25 @@ def trips(tmp_path_factory):
     return folder
 
 
+def test_a_model_with_effects_of_positions_is_reported_without_intervals(products, tmp_path):
+    frame = pd.read_csv(products / "products.csv").query("offer < 40")
+    frame.assign(slot=frame.groupby("offer").cumcount()).to_csv(tmp_path / "shown.csv", index=False)
+    roles = {"set_id": "offer", "target": "place", "position": "slot"}
+    model = Ranker(FATE(width=8), steps=4, device="cpu", random_state=0)
+    model.fit(pd.read_csv(tmp_path / "shown.csv"), **roles).save(tmp_path / "m.entourage")
+    found = invoke(
+        tmp_path / "m.entourage",
+        tmp_path / "shown.csv",
+        "--draws",
+        0,
+        "--json",
+        "--report",
+        tmp_path / "e.html",
+    )
+    assert found.exception is None, found.exception
+    assert "effects of positions, and refits learn none" in json.loads(found.stdout)["no_intervals"]
+
+
 def run_command(folder, table, *options):
     files = [folder / "trips.entourage", folder / table, "--report", folder / "page.html"]
     result = invoke(*files, "--draws", 0, *options)

@@ -108,7 +108,15 @@ def test_columns_may_be_reordered_extra_or_of_another_numeric_type():
         (changed("age", ["1", "2", "x", "4", "5", "6"]), "'age' needs numbers.*row 3, set 'b' holds 'x'"),
         (changed("race", ["b", "a", None, "a", "c", "b"]), "missing in row 3"),
         (changed("laps", [50, 60, 51, 60, 70, 50]), "'laps' is of the situation.*differs in row 3, set 'b'"),
-        (changed("place", ["1", "2", "3", "4", "5", "6"]), "'place' should hold ranks; it holds string"),
+        (
+            changed("place", ["1", "2", "3", "4", "5", "6"]),
+            "'place' should hold ranks; it holds numbers as string",
+        ),
+        (
+            changed("place", ["1", "2", "DNF", "4", "5", "6"]),
+            "'place' should hold ranks; it holds 'DNF' in row 3",
+        ),
+        (changed("place", [None] * 6), "'place' should hold ranks; it is empty"),
         (changed("place", [1.0, 2.0, float("inf"), 1.0, 1.0, 1.0]), "'place' is infinite in row 3"),
         (TABLE.slice(0, 0), "no rows"),
     ],

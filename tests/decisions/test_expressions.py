@@ -69,6 +69,7 @@ def test_several_changes_and_text_are_read():
         ("brand == 3", "is text"),
         ("brand = 'x'", "write =="),
         ("price >", "can't be read"),
+        ("unit price > 3", "can't be read.*stands in backquotes: `unit price`"),
         ("price", "neither"),
         ("brand * 2 > 1", "calculates"),
         ("price == None", "is None"),

@@ -183,7 +183,7 @@ def test_ensembles_and_weights_serve_choosers():
     ("y", "words"),
     [
         (np.full(300, 4), "set 0 has 4 objects"),
-        (np.zeros((300, 4)), "set 0 has 0"),
+        (np.zeros((300, 4)), "set 0, counted from 0, has 0"),
         (np.ones((300, 4)), "For several, use SubsetChooser"),
         (RANKS, "1 for chosen objects"),
         (np.full(300, 0.5), "the place of the chosen object"),

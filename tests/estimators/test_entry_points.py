@@ -521,6 +521,26 @@ def test_columns_that_weigh_or_group_sets_are_no_features():
     assert logit.parameter_names_ == ["a", "b"]
 
 
+def test_columns_that_weigh_or_group_sets_are_no_features_where_a_weight_is_0_either():
+    frame = table_of(40)
+    frame["w"], frame["season"], frame["slot"] = (
+        frame.race % 2.0,
+        frame.race // 4,
+        frame.groupby("race").cumcount(),
+    )
+    roles = {
+        "set_id": "race",
+        "target": "place",
+        "sample_weight": "w",
+        "groups": "season",
+        "position": "slot",
+    }
+    model = Ranker(ContextFree(), **FAST).fit(frame, **roles)
+    assert model.feature_names_in_.tolist() == ["a", "b", "colour"]
+    without = Ranker(ContextFree(), **FAST).fit(frame[frame.w > 0], **roles)
+    np.testing.assert_array_equal(model.predict_scores(frame), without.predict_scores(frame))
+
+
 def test_weights_go_to_sets_in_the_order_of_their_appearance_also_of_categories():
     frame = table_of(40).iloc[::-1].reset_index(drop=True)
     weights = np.r_[np.zeros(20), np.ones(20)]

@@ -296,7 +296,9 @@ def test_numpy_numbers_are_as_good_as_plain_ones(tmp_path):
 
 def test_ranks_finer_than_float32_are_told_apart():
     fine = quick(steps=100).fit(X, 1 + RANKS * 1e-9)
-    assert np.array_equal(fine.predict(X), quick(steps=100).fit(X, RANKS).predict(X))
+    plain = quick(steps=100).fit(X, RANKS).predict(X)
+    assert np.array_equal(fine.predict(X), plain)
+    assert np.array_equal(quick(steps=100).fit(X, RANKS * 1e300).predict(X), plain), "without a warning, too"
 
 
 @pytest.mark.parametrize("scale", [1e-14, 1e150, 1e200])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from entourage.choice import MultinomialLogit
-from entourage.errors import ParameterError
+from entourage.errors import ModelFileError
 from entourage.estimators import DiscreteChooser
+from entourage.pretrained import weights
 from entourage.selection import candidates
 from entourage.selection.candidates import KINDS, LinearLogit, default_candidates, list_candidates
 
@@ -27,11 +28,21 @@ def test_default_candidates_pair_every_net_with_its_control_and_train_by_the_amo
 
 
 def test_without_weights_the_pretrained_net_is_no_candidate(monkeypatch):
-    monkeypatch.setattr(candidates, "available", lambda: False)
+    for module in (candidates, weights):
+        monkeypatch.setattr(module, "available", lambda: False)
     for n in (100, 3000):
         assert not [one.name for one in list_candidates(n, "choice") if "pretrained" in one.name]
-    with pytest.raises(ParameterError, match="models"):
-        default_candidates(100, "choice", names=["pretrained"])
+    for name in ("pretrained", "pretrained ablated"):
+        with pytest.raises(
+            ModelFileError, match="weights of the pretrained net aren't in this copy.*not released yet"
+        ):
+            default_candidates(100, "choice", names=[name])
+    own = {
+        "mine": (DiscreteChooser("pretrained"), "context"),
+        "linear": (DiscreteChooser("fate"), "context-free"),
+    }
+    with pytest.raises(ModelFileError, match="not released yet"):  # before anything is fitted
+        candidates.check_candidates(own)
 
 
 @pytest.mark.usefixtures("small_pretrained")

@@ -52,3 +52,16 @@ def test_sets_of_one_time_stay_together_however_uneven_times_are():
 def test_many_sets_need_no_inner_folds():
     assert inner_folds_for(100) == 1
     assert inner_folds_for(10_000) == 0
+
+
+@pytest.mark.parametrize("inner", [0, 1])
+def test_a_few_seasons_are_enough_for_folds_forward_in_time(inner):
+    seasons = np.repeat(np.arange(12), 10)
+    found = outer_folds(120, 5, inner, labels=None, times=seasons, random_state=0)
+    parts = [fold.inner[0] if inner else (fold.train, fold.aside) for fold in found]
+    assert sorted(set(seasons[np.concatenate(parts[0])])) == [0, 1]
+    assert all(seasons[earlier].max() < seasons[later].min() for earlier, later in parts)
+    found = outer_folds(120, 11, inner, labels=None, times=seasons, random_state=0)
+    first = found[0].inner[0] if inner else (found[0].train, found[0].aside)
+    assert set(seasons[np.concatenate(first)]) == {0}
+    assert [len(part) for part in first] == [8, 2], "of one season, a fifth of its sets"

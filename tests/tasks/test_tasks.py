@@ -217,10 +217,14 @@ def test_each_set_needs_one_choice_and_with_an_outside_option_at_most_one():
         r"Where nothing may be chosen, outside=True \(of DiscreteChooser and compare\), "
         r"or --outside on the command line\.$"
     )
-    with pytest.raises(DataError, match=r"set 1 has 0\. .* --target-kind subset\. " + nothing):
+    with pytest.raises(
+        DataError, match=r"set 1, counted from 0, has 0\. .* --target-kind subset\. " + nothing
+    ):
         Choice().check(none)
     for task in (Choice(), Choice(outside=True)):
-        with pytest.raises(DataError, match=r"set 1 has 2\. For several, use SubsetChooser.*subset\.$"):
+        with pytest.raises(
+            DataError, match=r"set 1, counted from 0, has 2\. For several, use SubsetChooser.*subset\.$"
+        ):
             task.check(two)
 
 

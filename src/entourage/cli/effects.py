@@ -190,6 +190,11 @@ def _affordable(fitted: Any, sets: Any, groups: Any, refits: int | None) -> tupl
             "The model is a blend of several (auto), and refits are of one net: no refits, so no confidence intervals. "
             "For these, fit a named model, such as --model fate."
         )
+    if getattr(fitted, "position_effects_", None) is not None:
+        return None, (
+            "The model learnt effects of positions, and refits learn none: no refits, so no confidence intervals. For "
+            "these, fit it without --position."
+        )
     if len(sets) < 2 or (groups is not None and len(set(groups)) < 2):
         return None, "TABLE has one group, and resampling needs two: no refits, so no confidence intervals."
     seconds = seconds_of_refits(fitted, sets)

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from entourage.errors import DataError, DataWarning
 
 __all__ = [
+    "ENOUGH_ROWS",
     "MOST_LEVELS",
     "Column",
     "as_numbers",
     "encode_column",
+    "is_number",
     "kind_of_column",
     "learn_column",
     "number_marks",
@@ -37,6 +39,10 @@ MOSTLY = 0.8  # with so large a share of numbers, a column of text is said to be
 ENOUGH_ROWS = 20  # in which a text that never comes twice is a name
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*$"
+_THOUSANDS = r"[-+]?[1-9]\d{0,2}([,'’\x{a0}\x{202f} ]\d{3})+(\.\d+)?"  # as a person writes a large number
+_PLAIN = rf"([-+]?\d*\.?\d+|{_THOUSANDS})"
+_AMOUNT = rf"^\s*({_THOUSANDS}|[-+]?[$€£¥₹]\s*{_PLAIN}|{_PLAIN}\s*[%$€£¥₹])\s*$"
+_DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]+\d.*)?$"
 
 
 @dataclass
@@ -143,6 +149,10 @@ def _say_numbers(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> bo
     levels = pa.array([text for text, _ in pairs], pa.string())
     counts = np.array([count for _, count in pairs])
     given = int(counts.sum())
+    if _say_dates(levels, counts, name):
+        return False
+    if _say_amounts(texts, levels, counts, name):
+        return True
     for pattern, commas in ((_NUMBER, False), (_DECIMAL_COMMA, True)):
         numeric = pc.match_substring_regex(levels, pattern).to_numpy(zero_copy_only=False)
         held = int(counts[numeric].sum())
@@ -155,6 +165,8 @@ def _say_numbers(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> bo
         elif commas:
             what = f"numbers with decimal commas in {held:,} of {given:,} rows, so it was read as text"
             way_out = "Read the file with decimal=',' (--decimal ,)."
+            if pc.any(pc.match_substring(levels, ".")).as_py():
+                way_out = "Leave out the points between thousands, and read the file with decimal=',' (--decimal ,)."
         else:
             stray = pairs[int(np.argmin(numeric))][0]
             row = pc.index(texts, stray).as_py() + 1
@@ -168,6 +180,51 @@ def _say_numbers(texts: pa.Array, pairs: list[tuple[str, int]], name: str) -> bo
         warnings.warn(f"Column {name!r} holds {what}. {way_out}", DataWarning, stacklevel=2)
         return True
     return False
+
+
+def _say_dates(levels: pa.Array, counts: NDArray[np.int64], name: str) -> bool:
+    """Warn where a column of text holds dates, and return whether it does."""
+    dates = pc.match_substring_regex(levels, _DATE).to_numpy(zero_copy_only=False)
+    if len(counts) == 0 or counts[dates].sum() < MOSTLY * counts.sum():
+        return False
+    one = levels[int(np.argmax(dates))].as_py()
+    warnings.warn(
+        f"Column {name!r} holds dates as text ({one!r}), each a level of its own. Turn it into numbers that mean "
+        "something here, such as days since an event, weekday or hour, or leave it out.",
+        DataWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def _say_amounts(texts: pa.Array, levels: pa.Array, counts: NDArray[np.int64], name: str) -> bool:
+    """Warn where numbers are written with thousands separators, currencies or per cent; return whether they are."""
+    amounts = pc.match_substring_regex(levels, _AMOUNT).to_numpy(zero_copy_only=False)
+    plain = is_number(levels).to_numpy(zero_copy_only=False)
+    commas = pc.match_substring_regex(levels, _DECIMAL_COMMA).to_numpy(zero_copy_only=False)
+    few = len(counts) <= MOST_LEVELS  # texts by intention
+    if (
+        few
+        or not amounts.any()
+        or counts[amounts | plain].sum() < MOSTLY * counts.sum()
+        or (commas & ~amounts).any()
+    ):
+        return False
+    one = levels[int(np.argmax(amounts))].as_py()
+    warnings.warn(
+        f"Column {name!r} holds numbers with thousands separators, currency or per cent signs in "
+        f"{int(counts[amounts].sum()):,} of {int(counts.sum()):,} rows ({one!r} in row "
+        f"{pc.index(texts, one).as_py() + 1:,}), so it was read as text: every number is a category of its own. Write "
+        "plain numbers, such as 1234.5.",
+        DataWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def is_number(texts: pa.Array) -> pa.Array:
+    """Return which texts are plain numbers; of a missing one, nothing is known."""
+    return pc.match_substring_regex(texts, _NUMBER)
 
 
 def without_marks(

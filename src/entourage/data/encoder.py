@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from entourage.data.columns import (
+    ENOUGH_ROWS,
     Column,
     as_numbers,
     encode_column,
+    is_number,
     kind_of_column,
     learn_column,
     without_marks,
@@ -110,6 +112,7 @@ class TableEncoder:
         chosen = [n for n in table.column_names if n not in taken] if features is None else _names(features)
         if features is None:
             chosen = [n for n in chosen if not _counts_rows(table, n)]
+            _warn_of_indices(table, chosen)
         ignored = set(unused)
         odd = [name for name, times in Counter(chosen).items() if times > 1 or name in ignored]
         if odd:
@@ -226,6 +229,15 @@ class TableEncoder:
 
     def _encode(self, table: dict[str, pa.ChunkedArray], columns: list[Column], place: RowPlaces) -> Floats:
         parts = [encode_column(table[c.name], c, place.of_row, self.missing) for c in columns]
+        for column in columns:
+            number = column.kind in ("number", "flag") and not column.indicator
+            if number and table[column.name].null_count == len(table[column.name]):
+                warnings.warn(
+                    f"Column {column.name!r} is missing in every row, and never was in the training table: its mean "
+                    "there stands for it.",
+                    DataWarning,
+                    stacklevel=3,
+                )
         numbers = np.concatenate(parts, axis=1)
         return (
             numbers if place.together else numbers.take(place.order, axis=0)
@@ -269,7 +281,11 @@ class TableEncoder:
 
 def _counts_rows(table: pa.Table, name: str) -> bool:
     """Whether a column is the index that a frame was written with: it has no name of its own, and each value once."""
-    if name not in ("", "Unnamed: 0") or table.num_rows == 0:
+    if (
+        name not in ("", "Unnamed: 0")
+        or table.num_rows == 0
+        or not pa.types.is_integer(table.field(name).type)
+    ):
         return False
     if pc.count_distinct(table.column(name), mode="all").as_py() < table.num_rows:
         return False
@@ -280,6 +296,24 @@ def _counts_rows(table: pa.Table, name: str) -> bool:
         stacklevel=3,
     )
     return True
+
+
+def _warn_of_indices(table: pa.Table, names: Sequence[str]) -> None:
+    """Say which whole numbers rise from each row to the next: of sorted rows an index or an id is a leak."""
+    if table.num_rows < ENOUGH_ROWS:
+        return
+    for name in names:
+        column = table.column(name)
+        if not pa.types.is_integer(column.type) or column.null_count:
+            continue
+        values = column.to_numpy()
+        if (values[1:] > values[:-1]).all():
+            warnings.warn(
+                f"Column {name!r} rises from each row to the next, as an index or an id does. Where rows were sorted "
+                "by the target, it gives the target away. Ignore it (ignore=, --ignore), or name it as a feature.",
+                DataWarning,
+                stacklevel=3,
+            )
 
 
 def _names(given: Sequence[str] | None) -> list[str]:
@@ -299,6 +333,21 @@ def _coded(column: Column) -> str:
     return f"a {column.kind} of the {column.role}{missing}"
 
 
+def _first_text(column: pa.ChunkedArray) -> str:
+    """Say which text a target holds, and what to do about it."""
+    array = column.combine_chunks()
+    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    texts = array.cast(pa.string())
+    others = pc.fill_null(pc.invert(is_number(texts)), False)
+    row = pc.index(others, True).as_py()
+    if row < 0:
+        return f"numbers as {column.type}. Give it as numbers"
+    return (
+        f"{texts[row].as_py()!r} in row {row + 1}. Where such cells stand for nothing, say so (missing=, --missing); "
+        "else give numbers"
+    )
+
+
 def _read_target(
     column: pa.ChunkedArray, name: str, kind: str, place: RowPlaces, missing: Sequence[str]
 ) -> tuple[Floats, float | None]:
@@ -307,11 +356,10 @@ def _read_target(
     came = kind_of_column(column, name)
     if came == "category" and missing:
         column, came = without_marks(column, missing)
+    if came == "empty":
+        raise DataError(f"Column {name!r} should hold {what}; it is empty.")
     if came not in ("number", "flag"):
-        raise DataError(
-            f"Column {name!r} should hold {what}; it holds {column.type}. Where some cells are text that stands for "
-            "nothing, name it: missing=, --missing."
-        )
+        raise DataError(f"Column {name!r} should hold {what}; it holds {_first_text(column)}.")
     values = as_numbers(column, missing)[place.order]
     if np.isinf(values).any():
         at = int(np.argmax(np.isinf(values)))
@@ -330,7 +378,10 @@ def _read_target(
         if np.isnan(values).all():
             return values, None
         best = float(np.nanmax(values))
-        return best - values, best
+        return (
+            best - values,
+            best if best > 0 else None,
+        )  # without a grade above 0 nothing is relevant: an order
     wrong = ~np.isin(values, (0.0, 1.0))
     if wrong.any():
         at = int(np.argmax(wrong))

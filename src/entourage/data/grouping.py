@@ -73,6 +73,8 @@ def exact_labels(table: pa.Table, name: str, what: str, purpose: str) -> pa.Arra
         )  # as polars writes
     elif pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
+    if pa.types.is_nested(column.type):
+        raise DataError(f"Column {name!r} {purpose}, so it needs numbers or text; it holds {column.type}.")
     missing = column.is_null()
     if pa.types.is_floating(column.type):
         missing = pc.or_kleene(missing, pc.is_nan(column))

@@ -103,7 +103,7 @@ def read_table(
         if "utf8" in reason.lower().replace("-", "") and encoding == "utf8":
             hint = " It is not encoded as UTF-8: save it so, or give encoding='latin-1' (--encoding latin-1)."
         elif kind == "csv" and "columns, got" in reason:
-            hint = " Where columns are separated by something else than a comma, give sep=';' (--sep ';')."
+            hint = _hint_of_start(path)
         raise DataError(f"{path} can't be read as {kind}: {reason[:300].rstrip('.')}.{hint}") from error
     if table.num_rows == 0:
         raise DataError(f"{path} holds no rows; a table needs a header and at least one row.")
@@ -120,6 +120,18 @@ def read_table(
     if twice:
         raise DataError(f"{path} has more than one column named {', '.join(map(repr, twice))}; rename them.")
     return table
+
+
+def _hint_of_start(path: Path) -> str:
+    """Say what the first bytes of a CSV tell of why its rows have differing numbers of columns."""
+    with open_compressed(path) as stream:
+        start = stream.read(200)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return " It begins as UTF-16 does: give encoding='utf-16' (--encoding utf-16)."
+    first = start.removeprefix(b"\xef\xbb\xbf").lstrip(b'"').splitlines()[:1]
+    if first and first[0].startswith((b"sep=", b"#")):
+        return f" Its first line, {first[0].decode(errors='replace')[:40]!r}, is no header: delete it."
+    return " Where columns are separated by something else than a comma, give sep=';' (--sep ';')."
 
 
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:

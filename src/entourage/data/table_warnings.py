@@ -26,6 +26,27 @@ def warn_of_oddities(frame: Any, packed: PackedTable, encoder: TableEncoder) -> 
             DataWarning,
             stacklevel=2,
         )
+    elif encoder.target_kind == "rank" and "relevance" in str(encoder.target).lower():
+        warnings.warn(
+            f"{encoder.target!r} was read as ranks, smaller for better. Where larger is better, give "
+            'target_kind="relevance" (--target-kind relevance).',
+            DataWarning,
+            stacklevel=2,
+        )
+    elif encoder.target_kind == "rank" and _looks_like_grades(packed.sets):
+        warnings.warn(
+            f"In most sets more than half of the rows share the best rank in {encoder.target!r}. Ranks are smaller for "
+            "better. Where larger is better, as of grades, clicks or purchases, give target_kind (--target-kind): "
+            "relevance, choice or subset.",
+            DataWarning,
+            stacklevel=2,
+        )
+    if _tells_nothing_apart(packed.sets):
+        warnings.warn(
+            "No feature differs between the objects of any set, so nothing tells them apart.",
+            DataWarning,
+            stacklevel=2,
+        )
     twice = _rows_twice(arrow_table(frame), packed)
     if len(twice):
         first, second = twice[0]
@@ -47,6 +68,25 @@ def _looks_like_choices(sets: Sets) -> bool:
     if not np.isin(targets, (0, 1)).all():
         return False
     return bool((np.add.reduceat(targets, large.offsets[:-1]) == 1).all())
+
+
+def _looks_like_grades(sets: Sets) -> bool:
+    """Whether in most sets of three ranked objects or more, not all tied, more than half have the best rank."""
+    if sets.targets is None:
+        return False
+    known = np.where(sets.targets < 0, np.nan, sets.targets)
+    starts = sets.offsets[:-1]
+    ranked = np.add.reduceat(~np.isnan(known), starts, dtype=np.int64)
+    best = np.fmin.reduceat(known, starts)
+    tied = np.add.reduceat(known == np.repeat(best, sets.sizes), starts, dtype=np.int64)
+    asked = (ranked >= 3) & (tied < ranked)
+    return bool(asked.any() and np.median(tied[asked] / ranked[asked]) > 0.5)
+
+
+def _tells_nothing_apart(sets: Sets) -> bool:
+    """Whether the objects of each set are alike in all features, though there are several."""
+    first = sets.objects[np.repeat(sets.offsets[:-1], sets.sizes)]
+    return bool(sets.sizes.max() > 1 and (sets.objects == first).all())
 
 
 def _rows_twice(table: pa.Table, packed: PackedTable) -> list[tuple[int, int]]:

@@ -134,6 +134,10 @@ def _parse(text: str, mode: str, what: str) -> tuple[Any, dict[str, str]]:
         hint = ""
         if mode == "eval" and re.search(r"(?<![=!<>])=(?!=)", text):
             hint = " To compare, write ==."
+        elif not names:
+            hint = (
+                " A name of a column with more than letters, digits and _ stands in backquotes: `unit price`."
+            )
         reason = getattr(error, "msg", None) or str(error)
         raise ParameterError(f"{what} can't be read: {text!r} ({reason}).{hint}") from None
 

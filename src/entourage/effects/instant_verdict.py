@@ -30,7 +30,7 @@ def instant_verdict(
 
     The pretrained net (:mod:`entourage.pretrained`) knows of each simulated world that it learnt from how much of the
     choices was due to context, and says what it believes of these sets. That takes a second and is no test: for one,
-    with a p-value, there is :func:`entourage.selection.compare`.
+    with a p-value, there is :func:`entourage.selection.compare`. The weights of the net are not released yet.
 
     Parameters
     ----------

@@ -147,7 +147,8 @@ def training_sets(
         some: dict[str, Any] = {
             "sample_weight": weights[kept],
             "groups": left,
-            "table": table,
+            "table": columns
+            | ({} if position is None else {"position": position}),  # with what is no feature
             "codes": codes,
         }
         return training_sets(task, fewer, None, situation, **some)

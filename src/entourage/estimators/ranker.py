@@ -31,9 +31,9 @@ class Ranker(CalibratedRanker, NetEstimator):
         (:mod:`entourage.selection.auto`). It sets the batch size, the patience and, unless they are given, the steps of
         its nets by the number and the size of the sets. "pretrained" needs no training: a net that has learnt from
         simulated choices (:mod:`entourage.pretrained`) reads the labelled sets and scores new ones by them; it is for
-        16 to a few thousand sets. Of the parameters below only ``fine_tune``, ``validation``, ``categories``,
-        ``device``, ``verbose`` and ``random_state`` play a part then; ``loss``, ``members``, ``relative``,
-        ``subset_size`` and ``checkpoint`` are refused.
+        16 to a few thousand sets, and its weights are not released yet. Of the parameters below only ``fine_tune``,
+        ``validation``, ``categories``, ``device``, ``verbose`` and ``random_state`` play a part then; ``loss``,
+        ``members``, ``relative``, ``subset_size`` and ``checkpoint`` are refused.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}

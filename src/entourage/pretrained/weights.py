@@ -17,7 +17,15 @@ from entourage.errors import ModelFileError
 from entourage.nets.prior_fitted import PriorFittedNet
 from entourage.training.file_checks import need
 
-__all__ = ["CHECKSUM", "FILE", "available", "pretrained_net", "read_weights", "write_weights"]
+__all__ = [
+    "CHECKSUM",
+    "FILE",
+    "available",
+    "check_available",
+    "pretrained_net",
+    "read_weights",
+    "write_weights",
+]
 
 FILE = Path(__file__).with_name("weights.safetensors")
 CHECKSUM = Path(__file__).with_name("weights.sha256")
@@ -56,15 +64,21 @@ def available() -> bool:
     return FILE.exists()
 
 
+def check_available() -> None:
+    """Raise an error where this copy of the package has no weights of the pretrained net."""
+    if not available():
+        raise ModelFileError(
+            "The weights of the pretrained net aren't in this copy of entourage: they are not released yet. Name a net "
+            "that is trained on the labelled sets, such as fate; for a verdict on context, there is compare. Or make "
+            "weights on a GPU: python -m entourage.pretraining train --out runs, then python -m entourage.pretraining "
+            "keep runs/weights.safetensors."
+        )
+
+
 @cache
 def pretrained_net() -> PriorFittedNet:
     """Return the net of the package; its weights are read once, and never changed."""
-    if not available():
-        raise ModelFileError(
-            "The weights of the pretrained net aren't in this copy of entourage. Make them on a GPU: python -m "
-            "entourage.pretraining train --out runs, then python -m entourage.pretraining keep "
-            "runs/weights.safetensors. Or name a net that is trained on the labelled sets, such as fate."
-        )
+    check_available()
     try:
         expected = CHECKSUM.read_text().split()[:1]
         right = expected == [hashlib.sha256(FILE.read_bytes()).hexdigest()]

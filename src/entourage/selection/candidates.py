@@ -28,10 +28,11 @@ from entourage.estimators.baselines import (
     LambdaMART,
     LinearRanker,
 )
+from entourage.estimators.pretrained_net import is_pretrained
 from entourage.nets import FATE, FETA, Net, SetAttention
 from entourage.nets.context_ablated import ContextAblated
 from entourage.nets.context_free import ContextFree
-from entourage.pretrained.weights import available
+from entourage.pretrained.weights import available, check_available
 from entourage.selection.logits import logit_candidates
 from entourage.tasks import task_of
 
@@ -279,6 +280,8 @@ def default_candidates(
         return {one.name: (one.model, one.kind) for one in every if one.compared}
     by_name = {one.name: (one.model, one.kind) for one in every}
     for name in names:
+        if name in ("pretrained", "pretrained ablated"):
+            check_available()
         check_choice("models", name, by_name)
     return {name: by_name[name] for name in names}
 
@@ -315,6 +318,8 @@ def check_candidates(candidates: Candidates) -> None:
                 f"'context'); got {entry!r}."
             )
         check_choice(f"the kind of {name!r}", entry[1], KINDS)
+        if is_pretrained(entry[0]):
+            check_available()
     missing = _missing_kinds(candidates)
     if missing:
         raise ParameterError(

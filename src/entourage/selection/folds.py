@@ -76,7 +76,15 @@ def outer_folds(
         return [(some[a], some[b]) for a, b in parts]
 
     def last_fifth(some: Index, seed: int) -> tuple[Index, Index]:
-        return split(some, 4, seed)[-1] if times is not None else split(some, 5, seed)[0]
+        if times is None:
+            return split(some, 5, seed)[0]
+        kinds = len(np.unique(times[some]))
+        if kinds > 1:
+            return split(some, min(4, kinds - 1), seed)[-1]
+        train, aside = fold_indices(len(some), min(5, len(some)), random_state=seed)[
+            0
+        ]  # of one time: in no order
+        return some[train], some[aside]
 
     found = []
     for i, (train, test) in enumerate(split(np.arange(n_sets), folds, random_state)):

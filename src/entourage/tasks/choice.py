@@ -92,8 +92,8 @@ class Choice:
                 "command line."
             )
             raise DataError(
-                f"Each set needs one chosen object; set {i} has {chosen[i]}. For several, use SubsetChooser, or "
-                f"--target-kind subset.{hint}"
+                f"Each set needs one chosen object; set {i}, counted from 0, has {chosen[i]}. For several, use "
+                f"SubsetChooser, or --target-kind subset.{hint}"
             )
         return sets
 

@@ -269,8 +269,8 @@ def expected_reciprocal_rank(
 ) -> Any:
     """Average one over the place at which a reader going down the list is satisfied (ERR).
 
-    An object of relevance g satisfies with probability ``(2^g - 1) / 2^worst``. Of tied scores the less
-    relevant object is read first.
+    An object of relevance g satisfies with probability ``(2^g - 1) / 2^worst``; without ``worst``, the largest
+    relevance of the set stands in its place. Of tied scores the less relevant object is read first.
 
     Examples
     --------
@@ -279,6 +279,9 @@ def expected_reciprocal_rank(
     """
     s, r, known = as_arrays(scores, ranks, mask)
     relevance, highest = _relevance(r, known, worst)
+    highest = (
+        relevance.max(1, keepdims=True, initial=0.0) if worst is None else highest
+    )  # ranks may begin at 1
     chance = np.where(known, np.exp2(relevance - highest) - np.exp2(-highest), 0.0)
     order = np.lexsort((relevance, np.where(known, -s, np.inf)), axis=1)
     chance = np.take_along_axis(chance, order, 1)

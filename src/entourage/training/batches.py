@@ -287,4 +287,5 @@ def _rows(values: Tensor, chosen: Tensor | slice) -> Tensor:
 
 
 def _tensor(values: NDArray[Any], device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
+    with np.errstate(over="ignore"):  # of held-out ranks beyond float32, which are scored as they came
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
