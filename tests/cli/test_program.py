@@ -76,7 +76,7 @@ def test_a_paragraph_of_a_help_is_broken_by_the_terminal_alone(name):
 def test_what_a_command_writes_is_named_by_o_everywhere():
     """The long name is --out; --report where a page is written without being asked for."""
     long = {
-        name: option.opts[-1]
+        name: next(word for word in option.opts if word.startswith("--"))
         for name, command in get_command(app).commands.items()
         for option in command.params
         if "-o" in option.opts

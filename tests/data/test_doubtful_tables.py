@@ -85,14 +85,6 @@ def test_a_target_of_that_name_is_doubted_as_ranks():
     assert said_of(frame, target="relevance", target_kind="relevance") == ""
 
 
-def test_a_column_that_is_missing_as_a_whole_for_the_first_time_is_said():
-    encoder = TableEncoder.fit(FRAME, set_id="race", target="place")
-    with pytest.warns(
-        DataWarning, match="'price' is missing in every row, and never was in the training table"
-    ):
-        assert encoder(FRAME.assign(price=np.nan)).sets.objects[0, 0] == pytest.approx(PRICES.mean())
-
-
 def test_features_that_never_differ_within_a_set_are_said_to_tell_nothing():
     assert "No feature differs between the objects of any set" in said_of(
         FRAME.assign(price=FRAME.race * 1.5)

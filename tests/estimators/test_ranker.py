@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import entourage
-from entourage import FATE, FETA, ContextFree, Ranker, load
+from entourage import FATE, FETA, ContextFree, Ranker, SetAttention, load
 from entourage.data import Sets, make_medoid
 from entourage.errors import DataError, ModelFileError, ParameterError, ShapeError, TrainingError
 from entourage.estimators import DiscreteChooser, SubsetChooser
@@ -101,6 +101,15 @@ def test_ranks_of_ragged_sets_equal_those_of_each_set_alone():
     together = model.predict(LISTS[:20])
     for one, ranks in zip(LISTS[:20], together, strict=True):
         assert np.array_equal(model.predict(one[None])[0], ranks)
+
+
+@pytest.mark.parametrize("net", [FATE(width=16), FETA(width=16), SetAttention(width=16)], ids=repr)
+def test_equal_objects_of_a_set_share_a_rank(net):
+    X, ranks = make_medoid(n_sets=60, n_features=6, random_state=0)
+    model = Ranker(net, steps=20, random_state=0).fit(X, ranks)
+    half = np.random.default_rng(0).normal(size=(3, 50, 6))
+    found = model.predict(np.concatenate([half, half], axis=1))
+    np.testing.assert_array_equal(found[:, :50], found[:, 50:])
 
 
 @pytest.mark.parametrize("data", ["array", "ragged", "sets", "ragged sets"])

@@ -99,6 +99,11 @@ def test_the_headline_says_the_same_in_plain_words():
     assert headline(few).startswith(
         "No significant context effect by the test, although the interval excludes 0: models"
     )
+    worse = dataclasses.replace(sure, gain=-0.02, interval=(-0.03, -0.01), p_value=0.99)
+    assert headline(worse) == (
+        "No significant context effect (models with context predict worse here): models that see the other objects "
+        "change 0/1-ranking accuracy by −0.020 (95 % CI −0.030 to −0.010)."
+    )
     lower = {"metric": "ranking_loss"}
     assert "objects lower 0/1-ranking loss by 0.020 (" in headline(dataclasses.replace(sure, **lower))
     assert "change 0/1-ranking loss by −0.020 (90 % CI −0.041 to 0.001)" in headline(
@@ -176,8 +181,8 @@ def test_the_verdict_counts_thousands_and_says_where_lower_is_better():
         p_value=0.9,
     )
     assert verdict(lower) == (
-        "No significant context effect: FATE − linear = −0.020, 95 % CI [−0.030, −0.010], p = 0.900, n = 1,234 sets in "
-        "1,200 groups (0/1-ranking loss, by which it is lower)."
+        "No significant context effect (models with context predict worse here): FATE − linear = −0.020, 95 % CI "
+        "[−0.030, −0.010], p = 0.900, n = 1,234 sets in 1,200 groups (0/1-ranking loss, by which it is lower)."
     )
 
 

@@ -77,7 +77,9 @@ def assort(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="An HTML page to write.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", "--report", help="An HTML page to write.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the set to offer: the one of the largest expected revenue, share or consumer surplus.

@@ -71,7 +71,9 @@ def prices(
     encoding: Encoding = "utf8",
     device: Device = "auto",
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="An HTML page to write.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", "--report", help="An HTML page to write.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the prices of the largest expected profit of a set that is offered.

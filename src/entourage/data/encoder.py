@@ -229,15 +229,6 @@ class TableEncoder:
 
     def _encode(self, table: dict[str, pa.ChunkedArray], columns: list[Column], place: RowPlaces) -> Floats:
         parts = [encode_column(table[c.name], c, place.of_row, self.missing) for c in columns]
-        for column in columns:
-            number = column.kind in ("number", "flag") and not column.indicator
-            if number and table[column.name].null_count == len(table[column.name]):
-                warnings.warn(
-                    f"Column {column.name!r} is missing in every row, and never was in the training table: its mean "
-                    "there stands for it.",
-                    DataWarning,
-                    stacklevel=3,
-                )
         numbers = np.concatenate(parts, axis=1)
         return (
             numbers if place.together else numbers.take(place.order, axis=0)

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["align_grades", "average_places", "mean_within_ties", "ranks_from_scores"]
+__all__ = ["align_grades", "average_places", "mean_within_ties", "ranks_from_scores", "tie_equal_objects"]
+
+ROUNDING = 1e-5  # of a score, or of 1 where that is larger: what equal objects may differ by
+_CHUNK = 8_000_000  # numbers in a temporary array
 
 
 def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -41,6 +44,49 @@ def ranks_from_scores(scores: NDArray[Any], mask: NDArray[np.bool_] | None = Non
     if mask is not None:
         ranks[~mask] = -1
     return ranks
+
+
+def tie_equal_objects(objects: NDArray[Any], rows: NDArray[np.int64], scores: NDArray[Any]) -> NDArray[Any]:
+    """Give objects of a set that are equal in all features one score, where only rounding tells them apart.
+
+    A product of matrices may round the same row differently at differing places.
+
+    Parameters
+    ----------
+    objects : of all sets, packed, (objects, d)
+    rows : (n, m), the objects of some sets of one size
+    scores : (n, m), theirs
+
+    Examples
+    --------
+    >>> rows = np.array([[0, 1, 2]])
+    >>> tie_equal_objects(np.array([[1.0], [2.0], [1.0]]), rows, np.array([[0.5, 0.1, 0.5 + 1e-9]]))
+    array([[0.5, 0.1, 0.5]])
+    """
+    near = np.flatnonzero(_level(np.sort(scores, axis=1)).any(1))
+    if len(near) == 0:
+        return scores
+    found = scores.copy()
+    step = max(1, _CHUNK // (rows.shape[1] * max(1, objects.shape[1])))
+    for begin in range(0, len(near), step):
+        some = near[begin : begin + step]
+        order = np.argsort(scores[some], axis=1, kind="stable")
+        rising = np.take_along_axis(scores[some], order, 1)
+        values = objects[np.take_along_axis(rows[some], order, 1)]
+        one, other = values[:, :-1], values[:, 1:]
+        equal = ((one == other) | (np.isnan(one) & np.isnan(other))).all(2) & _level(rising)
+        place = np.arange(1, rows.shape[1])
+        first = np.zeros(order.shape, dtype=np.int64)  # whose score each takes
+        first[:, 1:] = np.maximum.accumulate(np.where(equal, 0, place), axis=1)
+        tied = np.empty_like(rising)
+        np.put_along_axis(tied, order, np.take_along_axis(rising, first, 1), 1)
+        found[some] = tied
+    return found
+
+
+def _level(rising: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each score is that of the one before it, but for rounding: (n, m) to (n, m - 1)."""
+    return np.asarray(np.diff(rising, axis=1) <= ROUNDING * np.maximum(1.0, np.abs(rising[:, 1:])))
 
 
 def average_places(values: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:

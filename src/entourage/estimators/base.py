@@ -11,6 +11,7 @@ from sklearn import exceptions
 from sklearn.base import BaseEstimator
 
 from entourage.data.encoder import TableColumns, TableEncoder
+from entourage.data.ranks import tie_equal_objects
 from entourage.data.relative import STANDINGS, Relative, find_places
 from entourage.data.sets import AnySets, Sets, is_frame
 from entourage.errors import DataError, ParameterError, ShapeError, UserError
@@ -98,16 +99,19 @@ class SetPredictor(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: AnySets, *, situation: ArrayLike | None = None) -> Any:
         """Return the predicted ranks, 0 = best, in the order the objects came in; see `predict_scores`.
 
+        Equal scores share a rank. Objects of a set that are equal in all features do, too, though rounding may give
+        them scores that differ in the last digits.
+
         Subset choice: 1 for chosen objects, 0 for the others.
         """
         given = given_sets(self._fitted(), X, situation)
         return given.back(self.decide(given.sets, self._checked_scores(given.sets)))
 
     def decide(self, sets: Sets, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """Return packed predictions from packed scores; see `predict`."""
+        """Return packed predictions from packed scores; see `predict`. Equal objects of a set are tied."""
         ranks = np.empty(len(scores), dtype=np.int64)
         for _, rows in sets.by_size():
-            ranks[rows] = self.task.decide(scores[rows])
+            ranks[rows] = self.task.decide(tie_equal_objects(sets.objects, rows, scores[rows]))
         return ranks
 
     def columns(self, sets: Sets, scores: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -38,6 +38,7 @@ _METRICS = {  # the name of a metric in a sentence, and what a gain of it means,
     "hamming_accuracy": ("share of objects", "of 100 objects about {:.1f} more are rightly chosen or left"),
     "informedness": ("informedness", ""),
 }
+_WORSE = "models with context predict worse here"
 
 
 def verdict(comparison: "Comparison") -> str:
@@ -51,7 +52,7 @@ def verdict(comparison: "Comparison") -> str:
     >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
     >>> candidates = {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}
     >>> print(verdict(compare(sets, candidates)))
-    No significant context effect: B − A = ..., 95 % CI [...], p = 0.99..., n = 100 sets (0/1-ranking accuracy).
+    No significant context effect (models with context predict worse here): B − A = ..., 95 % CI [...], p = 0.99...
     """
     c = comparison
     significant = c.p_value <= c.level
@@ -68,6 +69,8 @@ def verdict(comparison: "Comparison") -> str:
     narrowly = " (narrowly: the interval is two-sided, the test one-sided)" if narrow else ""
     if not significant and c.interval[0] > 0:  # of few units a bootstrap interval is too narrow
         narrowly = " (by the test, although the interval excludes 0)"
+    elif c.interval[1] < 0:
+        narrowly = f" ({_WORSE})"
     gained = f": {meaning.format(100 * c.gain)}" if significant and meaning else ""
     return (
         f"{'Significant' if significant else 'No significant'} context effect{narrowly}: {with_context} − {without} = "
@@ -87,7 +90,7 @@ def headline(comparison: "Comparison") -> str:
     >>> sets = Sets.of(*make_hypervolume(100, random_state=0))
     >>> candidates = {"A": (RankSVM(), "context-free"), "B": (RandomRanker(), "context")}
     >>> print(headline(compare(sets, candidates)))
-    No significant context effect: models that see the other objects change 0/1-ranking accuracy by −0... (95 % CI ...).
+    No significant context effect (models with context predict worse here): models that see the other objects change ...
     """
     c = comparison
     name, meaning = _METRICS[c.metric]
@@ -95,7 +98,9 @@ def headline(comparison: "Comparison") -> str:
     gain, (low, high), level = c.gain, c.interval, f"{100 * (1 - c.level):g} % CI"
     if c.p_value > c.level:
         change, ends = (-gain, (-high, -low)) if lower else (gain, (low, high))
-        although = " by the test, although the interval excludes 0" if low > 0 else ""
+        although = (
+            " by the test, although the interval excludes 0" if low > 0 else f" ({_WORSE})" * (high < 0)
+        )
         return (
             f"No significant context effect{although}: models that see the other objects change {name} by "
             f"{_signed(change, plus=True)} ({level} {_signed(ends[0])} to {_signed(ends[1])})."
