@@ -157,7 +157,9 @@ def shop(tmp_path_factory):
     noise = frame["cost"].fillna(5) + rng.gumbel(size=n * m)
     frame["taken"] = (noise == noise.groupby(frame["trip"]).transform("min")).astype(int)
     columns = {"set_id": "trip", "target": "taken", "situation": ["rain"]}
-    net = DiscreteChooser(SetAttention(width=8, rounds=1), steps=40, outside=True, random_state=0)
+    net = DiscreteChooser(
+        SetAttention(width=8, rounds=1), steps=40, outside=True, random_state=1
+    )  # its audit flags some, not all
     net.fit(frame, **columns)
     other = DiscreteChooser(FATE(width=8), steps=40, outside=True, random_state=0).fit(frame, **columns)
     path = tmp_path_factory.mktemp("shop") / "shop.html"
