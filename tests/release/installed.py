@@ -26,7 +26,7 @@ MODULES = {  # of each extra, beyond what the core brings
     "image": ["PIL", "skimage"],
     "report": ["jinja2", "matplotlib"],
     "onnx": ["onnx", "onnxruntime", "onnxscript"],
-    "serve": ["fastapi", "prometheus_client", "uvicorn"],
+    "serve": ["fastapi", "httptools", "prometheus_client", "uvicorn"],
     "test": ["beartype", "httpx", "hypothesis", "jaxtyping", "pandas", "polars", "pytest", "schemathesis"],
     "ray": ["ray"],
     "browser": ["playwright"],

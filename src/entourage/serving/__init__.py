@@ -22,7 +22,7 @@ _HOMES = {
     "explore": "entourage.serving.explorer",
     "to_onnx": "entourage.serving.onnx",
 }
-_NEEDED = ("fastapi", "starlette", "uvicorn", "prometheus_client")
+_NEEDED = ("fastapi", "starlette", "uvicorn", "httptools", "prometheus_client")
 
 
 def __getattr__(name: str) -> Any:
