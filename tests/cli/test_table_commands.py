@@ -12,7 +12,7 @@ from entourage.data.table_files import read_table, write_table
 FIT = ("--set-id", "race", "--target", "place", "--ignore", "note", "--steps", "10", "--device", "cpu")
 
 
-def test_fit_predict_evaluate_info_and_tune(tmp_path, capsys):
+def test_fit_predict_evaluate_and_info(tmp_path, capsys):
     table, file = tmp_path / "t.parquet", tmp_path / "m.entourage"
     write_table(table, long_table())
     code, out, _ = run(capsys, "fit", table, *FIT, "--workers", "1", "--budget", "2", "-o", file, "--json")
@@ -29,7 +29,12 @@ def test_fit_predict_evaluate_info_and_tune(tmp_path, capsys):
     assert 0 <= json.loads(out)["metrics"]["ranking_accuracy"] <= 1
     code, out, _ = run(capsys, "info", file)
     assert "place (rank)" in out
-    tuned = tmp_path / "tuned.entourage"
+
+
+def test_tune_writes_the_model_of_the_best_trial(tmp_path, capsys):
+    pytest.importorskip("optuna")
+    table, tuned = tmp_path / "t.parquet", tmp_path / "tuned.entourage"
+    write_table(table, long_table())
     code, out, _ = run(capsys, "tune", table, *FIT, "-o", tuned, "--trials", "2", "--folds", "1", "--json")
     assert (code, len(json.loads(out)["trials"])) == (0, 2)
     assert load(tuned).table_["set_id"] == "race"

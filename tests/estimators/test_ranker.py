@@ -404,7 +404,8 @@ def test_auto_begins_with_no_other_candidate_once_its_time_is_up():
     X, ranks = make_medoid(n_sets=50, random_state=0)
     model = Ranker("auto", steps=5, budget=1e-6, random_state=0).fit(X, ranks)
     assert [t.weight for t in model.tried_ if t.weight] == [1.0]
-    assert {t.note for t in model.tried_ if not t.weight} == {"not tried: the time was up"}
+    notes = {t.note for t in model.tried_ if not t.weight and "LightGBM is not installed" not in t.note}
+    assert notes == {"not tried: the time was up"}
 
 
 def test_another_word_than_auto_is_no_net():
