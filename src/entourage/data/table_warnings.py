@@ -16,6 +16,8 @@ from entourage.errors import DataWarning
 
 __all__ = ["warn_of_oddities"]
 
+_SETS_AT_ONCE = 10_000  # so that features are not copied as a whole
+
 
 def warn_of_oddities(frame: Any, packed: PackedTable, encoder: TableEncoder) -> None:
     """Say what a training table may not mean: choices read as ranks, rows that stand in a set twice."""
@@ -85,8 +87,15 @@ def _looks_like_grades(sets: Sets) -> bool:
 
 def _tells_nothing_apart(sets: Sets) -> bool:
     """Whether the objects of each set are alike in all features, though there are several."""
-    first = sets.objects[np.repeat(sets.offsets[:-1], sets.sizes)]
-    return bool(sets.sizes.max() > 1 and (sets.objects == first).all())
+    if sets.sizes.max() < 2:
+        return False
+    for begin in range(0, len(sets), _SETS_AT_ONCE):  # mostly the first ones tell
+        offsets = sets.offsets[begin : begin + _SETS_AT_ONCE + 1]
+        objects = sets.objects[offsets[0] : offsets[-1]]
+        first = np.repeat(sets.objects[offsets[:-1]], np.diff(offsets), axis=0)
+        if not (objects == first).all():
+            return False
+    return True
 
 
 def _rows_twice(table: pa.Table, packed: PackedTable) -> list[tuple[int, int]]:
