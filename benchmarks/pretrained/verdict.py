@@ -27,7 +27,8 @@ from entourage.tasks.reliability import reliability_bins
 
 SEED = 1_900_000_000
 SHAPES = ((3, 2), (3, 6), (4, 4), (5, 10), (6, 16), (8, 6))  # objects, columns
-LABELLED = (32, 100, 300, 1000)
+LABELLED = (32, 100, 300)
+ROWS = Path(__file__).parents[1] / "results" / "pretrained_verdict.jsonl"
 LITTLE = 0.02  # a share of context that plays no part
 ALARM = 0.05  # context is claimed where the probability of none is below
 
@@ -36,6 +37,7 @@ ALARM = 0.05  # context is claimed where the probability of none is below
 def simulated(worlds: int) -> list[dict[str, Any]]:
     """Return a row a world: what is true, and what the net says."""
     net, rows = pretrained_net(), []
+    total = len(SHAPES) * 2 * len(LABELLED)
     for i, (m, d) in enumerate(SHAPES):
         for task in ("choice", "ranking"):
             for n in LABELLED:
@@ -47,19 +49,21 @@ def simulated(worlds: int) -> list[dict[str, Any]]:
                         one = verdict_of([Verdict(said.share[j : j + 1], said.effects[j : j + 1])])
                         rows.append(
                             {
+                                "what": "simulated",
                                 "task": task,
                                 "sets": n,
                                 "objects": m,
                                 "columns": d,
-                                "true_share": float(drawn.share[j]),
-                                "none": one.none,
-                                "share": one.share,
-                                "low": one.interval[0],
-                                "high": one.interval[1],
+                                "true_share": round(float(drawn.share[j]), 4),
+                                "none": round(one.none, 4),
+                                "share": round(one.share, 4),
+                                "low": round(one.interval[0], 4),
+                                "high": round(one.interval[1], 4),
                                 "true_effects": drawn.effects[j].tolist(),
-                                "effects": list(one.effects.values()),
+                                "effects": [round(p, 4) for p in one.effects.values()],
                             }
                         )
+                print(f"{len(rows)} of {total * 16 * -(-worlds // 16)} worlds", flush=True)
     return rows
 
 
@@ -69,7 +73,10 @@ def control(data: Path, draws: int) -> list[dict[str, Any]]:
     for draw in range(draws):
         sets = aslib.load(data, f"draw {draw}").views["features"]
         said = Reading.read(sets, Ranking()).verdict()
-        rows.append({"draw": draw, "none": said.none, "share": said.share, "interval": said.interval})
+        rows.append(
+            {"what": "aslib", "draw": draw, "none": round(said.none, 4), "share": round(said.share, 4)}
+        )
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -110,13 +117,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20, help="of ASlib; 0 for none")
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--picture", type=Path)
-    parser.add_argument("--out", type=Path, help="JSON of all rows")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="the file of the rows, written anew")
     given = parser.parse_args()
     rows = simulated(given.worlds)
     solvers = control(given.data, given.draws) if given.draws else []
     show(rows, solvers, given.picture)
-    if given.out is not None:
-        given.out.write_text(json.dumps({"simulated": rows, "aslib": solvers}))
+    given.rows.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *solvers]))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "entourage"
 NEEDED = [
     "py.typed",
+    "pretrained/MODEL_CARD.md",
+    "pretrained/weights.safetensors",
+    "pretrained/weights.sha256",
     "serving/api_page.html",
     "serving/explorer/web/main.js",
     "serving/explorer/web/page.html",

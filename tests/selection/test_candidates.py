@@ -34,29 +34,27 @@ def test_without_weights_the_pretrained_net_is_no_candidate(monkeypatch):
         assert not [one.name for one in list_candidates(n, "choice") if "pretrained" in one.name]
     for name in ("pretrained", "pretrained ablated"):
         with pytest.raises(
-            ModelFileError, match="weights of the pretrained net aren't in this copy.*not released yet"
+            ModelFileError, match="weights of the pretrained net aren't in this copy.*install it anew"
         ):
             default_candidates(100, "choice", names=[name])
     own = {
         "mine": (DiscreteChooser("pretrained"), "context"),
         "linear": (DiscreteChooser("fate"), "context-free"),
     }
-    with pytest.raises(ModelFileError, match="not released yet"):  # before anything is fitted
+    with pytest.raises(ModelFileError, match="aren't in this copy"):  # before anything is fitted
         candidates.check_candidates(own)
 
 
 @pytest.mark.usefixtures("small_pretrained")
 @pytest.mark.parametrize("kind", ["rank", "choice", "subset"])
-def test_the_pretrained_net_comes_early_for_few_sets_later_for_more_and_not_for_many(kind):
+def test_the_pretrained_net_is_tried_with_few_sets_and_not_with_many_or_large_ones(kind):
     def order(n, pairs=25.0):
         listed = list_candidates(n, kind, pairs=pairs)
         return [one.name for one in listed if one.compared], [one.name for one in listed if one.blended]
 
     for tried in order(100):
         assert tried.index("pretrained") == tried.index("linear") + 1
-    for tried in order(3000):
-        assert tried.index("pretrained") > tried.index("SetAttention")
-    for tried in (*order(6000), *order(2000, pairs=100.0**2)):
+    for tried in (*order(1001), *order(100, pairs=23.0**2)):
         assert not [name for name in tried if name.startswith("pretrained")]
     assert "pretrained" in default_candidates(6000, kind, names=["linear", "pretrained"])
     assert "pretrained ablated" not in order(100)[1]

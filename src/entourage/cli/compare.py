@@ -124,8 +124,8 @@ def compare(
     model, boosted trees, nets), those that also see its standing in the set, and nets of the whole set (FATE,
     SetAttention, each beside its context-ablated control). In each outer fold the best of each tier is chosen on
     training sets; differences on the held-out sets are what context is worth, with confidence intervals and p-values.
-    Up to 5,000 sets the pretrained net takes part, where its weights are installed (they are not released yet), and
-    what it believes at once, the instant verdict, is printed below.
+    With few sets (up to 1,000, and 50,000 pairs of objects) the pretrained net takes part, and what it believes at
+    once, the instant verdict, is printed below.
     Example:
 
     entourage compare races.csv --set-id race --target place --group season

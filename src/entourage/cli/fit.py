@@ -55,9 +55,9 @@ def fit(
         str,
         typer.Option(
             help="context_free, fate, feta, set_attention, or auto: a blend of the best of linear models, boosted "
-            "trees and nets; or pretrained: a net that reads the table instead of being trained, for few sets "
-            "(its weights are not released yet). Of choices also multinomial_logit, nested_logit, cross_nested_logit, "
-            "mixed_logit, latent_class, random_regret, contextual_logit, linear_context_logit, with standard errors."
+            "trees and nets; or pretrained: a net that reads the table instead of being trained, for few sets. "
+            "Of choices also multinomial_logit, nested_logit, cross_nested_logit, mixed_logit, latent_class, "
+            "random_regret, contextual_logit, linear_context_logit, with standard errors."
         ),
     ] = "auto",
     feature: Feature = None,

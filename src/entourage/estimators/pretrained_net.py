@@ -44,7 +44,8 @@ Categories: TypeAlias = Sequence[tuple[int, int]]
 PRETRAINED = ("pretrained", "pretrained_ablated")
 
 FEW_SETS = 300  # up to which calibration has every set held out once; above, a fifth of them
-FOLDS = 5
+FOLDS, FEWER_FOLDS = 5, 3  # of up to so many sets, and of more: each fold is a reading
+READ_QUICKLY = 100
 REFERENCES = 4  # sets of reference objects of the control
 AT_ONCE = 4_000_000  # numbers that it scores at once, so that memory stays bounded
 
@@ -161,14 +162,16 @@ def scores_held_out(
 ) -> HeldOut | None:
     """Score sets by readings of others, to calibrate by; None where there are too few.
 
-    Of up to 300 sets each is held out once, in five folds. Of more, and with fine-tuning, a fifth of them is.
+    Of up to 100 sets each is held out once, in five folds; of up to 300, in three. Of more, and with fine-tuning, a
+    fifth of them is.
     """
     units = len(sets) if groups is None else len(np.unique(np.asarray(groups)))
     informative = task.informative(sets)
     if int(informative.sum()) < FEWEST_TO_HOLD_OUT or units < FOLDS:
         return None
-    folds = fold_indices(len(sets), FOLDS, groups=groups, random_state=seed)
     once = fine_tune or len(sets) > FEW_SETS
+    count = FOLDS if once or len(sets) <= READ_QUICKLY else FEWER_FOLDS
+    folds = fold_indices(len(sets), count, groups=groups, random_state=seed)
     chosen, found = [], []
     for train, held in folds[:1] if once else folds:
         if not informative[train].any() or not informative[held].any():

@@ -31,9 +31,9 @@ class Ranker(CalibratedRanker, NetEstimator):
         (:mod:`entourage.selection.auto`). It sets the batch size, the patience and, unless they are given, the steps of
         its nets by the number and the size of the sets. "pretrained" needs no training: a net that has learnt from
         simulated choices (:mod:`entourage.pretrained`) reads the labelled sets and scores new ones by them; it is for
-        16 to a few thousand sets, and its weights are not released yet. Of the parameters below only ``fine_tune``,
-        ``validation``, ``categories``, ``device``, ``verbose`` and ``random_state`` play a part then; ``loss``,
-        ``members``, ``relative``, ``subset_size`` and ``checkpoint`` are refused.
+        16 to about a thousand sets. Of the parameters below only ``fine_tune``, ``validation``, ``categories``,
+        ``device``, ``verbose`` and ``random_state`` play a part then; ``loss``, ``members``, ``relative``,
+        ``subset_size`` and ``checkpoint`` are refused.
     loss : {"hinge", "logistic", "plackett_luce", "listnet"} or callable
         See :mod:`entourage.losses`.
     optimizer : {"adamw", "sgd"}
@@ -70,7 +70,8 @@ class Ranker(CalibratedRanker, NetEstimator):
     validation : float
         The share of the sets held out to choose the best weights and to stop early, by their weights where there
         are such; 0 holds out none, and neither do fewer than 20 sets. "pretrained" calibrates by sets that are held
-        out from a reading of others: up to 300 sets in five folds, above that a fifth; 0 for no calibration.
+        out from a reading of others: up to 100 sets in five folds, up to 300 in three, above that a fifth; 0 for no
+        calibration.
     evaluate_every : int, optional
         Steps between two evaluations of the held-out sets, and between checkpoints; by default a fortieth of all
         steps. Then there are also evaluations at an eighth, a quarter and half of that, since small data overfit

@@ -11,7 +11,7 @@ from torch import Tensor
 from entourage.nets.prior_fitted import Seen
 from entourage.pretrained.ridge import Comparisons, RidgeFit, fit_ridge
 
-__all__ = ["Knowledge", "Scales", "learn", "soften"]
+__all__ = ["ENDS", "Knowledge", "Scales", "learn", "soften"]
 
 LINEAR = (1.0, 4.0, 16.0, 64.0)  # penalties of the logit of the columns
 WIDE = (4.0, 24.0, 144.0)  # of the logit that also sees curves and standings in the set
@@ -19,17 +19,24 @@ LEAST = 1e-6  # of a variance, in units of the column's own
 NOISE = 1e-4  # standard errors from 0, up to which a coefficient is due to rounding
 LEVEL = 1e-5  # of strength, within which two columns are level
 FAR = 3.0  # standard deviations beyond which values grow by their logarithm
+FARTHEST = 4.0  # by as much at most: what lies beyond 55 standard deviations is equally far
+ENDS = 0.01  # of the values on either side, which don't say how wide a column is
+BEYOND = 2.0  # widths beyond the rest, up to which they count in its mean and scale
 
 
 def soften(values: Tensor, far: float = FAR) -> Tensor:
-    """Leave values up to ``far`` as they are; what is beyond grows by its logarithm."""
+    """Leave values up to ``far`` as they are; what is beyond grows by its logarithm, to a limit."""
     size = values.abs()
-    return torch.where(size > far, values.sign() * (far + (size - far).clamp_min(0).log1p()), values)
+    grown = (size - far).clamp_min(0).log1p().clamp_max(FARTHEST)
+    return torch.where(size > far, values.sign() * (far + grown), values)
 
 
 @dataclass(frozen=True)
 class Scales:
     """Where the values of a column lie among those of the labelled sets.
+
+    Values far beyond the rest, such as a stray cell, count for its mean and scale as if they were at the border: two
+    widths beyond the 1st and the 99th percentile. Else all others would look alike beside them.
 
     Parameters
     ----------
@@ -54,12 +61,15 @@ class Scales:
             weight = mask.flatten(1).unsqueeze(-1).to(flat.dtype)
             shown = flat.masked_fill(weight == 0, torch.inf)
         count = weight.sum((1, 2))
-        mean = (flat * weight).sum(1) / count[:, None]
-        away = (flat - mean.unsqueeze(1)) * weight
+        ordered = shown.transpose(1, 2).contiguous().sort(-1).values
+        low, high = _borders(ordered, count)
+        inside = flat.clamp(low.unsqueeze(1), high.unsqueeze(1))
+        mean = (inside * weight).sum(1) / count[:, None]
+        away = (inside - mean.unsqueeze(1)) * weight
         spread = (away.square().sum(1) / count[:, None]).sqrt()
         varies = spread > 1e-6 * away.abs().amax(1).clamp_min(1e-30)
         scale = torch.where(varies & (spread > 1e-12 * mean.abs()), spread, torch.inf)
-        return cls(mean, scale, shown.transpose(1, 2).contiguous().sort(-1).values, count)
+        return cls(mean, scale, ordered, count)
 
     def standardised(self, values: Tensor) -> Tensor:
         """Return values in standard deviations from the mean, softened far out."""
@@ -93,6 +103,21 @@ class Scales:
         place = torch.where(width > 1e-6, (2 * z - high - low) / width.clamp_min(1e-6), 0.0)
         views = torch.stack([z, quantile, apart, apart / (variance + 0.01).sqrt(), place], -1)
         return views if mask is None else views * mask[..., None, None]
+
+
+def _borders(ordered: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Return between which values (W, d) a column's mean and scale are learnt; all, if hardly any differ."""
+    first = (ENDS * (count - 1)).ceil().long()  # at least the smallest and the largest are left aside
+    last = count.long() - 1 - first
+
+    def at(place: Tensor) -> Tensor:
+        wide = place.clamp_min(0)[:, None, None].expand(-1, ordered.shape[1], 1)
+        return ordered.gather(2, wide).squeeze(2)
+
+    low, high = at(torch.minimum(first, last)), at(torch.maximum(first, last))
+    reach = BEYOND * (high - low)
+    alike = (last <= first)[:, None] | (reach <= 0)
+    return torch.where(alike, -torch.inf, low - reach), torch.where(alike, torch.inf, high + reach)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from entourage.errors import DataError, ShapeError
 from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, label_views
 from entourage.pretrained.fine_tune import LabelledTensors
 from entourage.pretrained.fine_tune import fine_tune as tune
-from entourage.pretrained.inputs import Knowledge, learn
+from entourage.pretrained.inputs import ENDS, Knowledge, learn
 from entourage.pretrained.reading_file import describe_reading, reading_from
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
 from entourage.pretrained.weights import pretrained_net
@@ -97,9 +97,7 @@ class Reading:
             sets, weights = sets[weights > 0], weights[weights > 0]
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
         kind = _kind_of(task)
-        standardise = Standardizer.fit(
-            lambda: iter([sets.objects]), sets.situation, weights=weights, sizes=sets.sizes
-        )
+        standardise = _centred_on_medians(sets, weights)
         where = find_device(device)
         net = pretrained_net()
         blank = cls(
@@ -218,6 +216,24 @@ class Reading:
             mask = np.concatenate([mask, np.ones((len(mask), 1), dtype=bool)], axis=1)
             mask = np.sort(mask, axis=1)[:, ::-1].copy()
         return values, mask
+
+
+def _centred_on_medians(sets: Sets, weights: Floats | None) -> Standardizer:
+    """Bring columns to a size that float32 holds well, whatever a stray cell among them is.
+
+    Their centres are medians, their units the widths of all values but the outermost; standard deviations, where
+    hardly any values differ. What is standardised for the net comes later, in `Scales`.
+    """
+    found = Standardizer.fit(lambda: iter([sets.objects]), sets.situation, weights=weights, sizes=sets.sizes)
+    means, scales = [], []
+    for values, mean, scale in zip((sets.objects, sets.situation), found.means, found.scales, strict=False):
+        assert values is not None
+        low, middle, high = np.quantile(values, (ENDS, 0.5, 1 - ENDS), axis=0, method="nearest")
+        width = (high - low) / 2
+        plain = (width <= 0) | np.isinf(scale) | ~np.isfinite(width)
+        means.append(np.where(plain, mean, middle).astype(np.float64))
+        scales.append(np.where(plain, scale, width).astype(np.float64))
+    return Standardizer(tuple(means), tuple(scales))
 
 
 def _kind_of(task: Task) -> str:

@@ -68,10 +68,10 @@ def check_available() -> None:
     """Raise an error where this copy of the package has no weights of the pretrained net."""
     if not available():
         raise ModelFileError(
-            "The weights of the pretrained net aren't in this copy of entourage: they are not released yet. Name a net "
-            "that is trained on the labelled sets, such as fate; for a verdict on context, there is compare. Or make "
-            "weights on a GPU: python -m entourage.pretraining train --out runs, then python -m entourage.pretraining "
-            "keep runs/weights.safetensors."
+            "The weights of the pretrained net aren't in this copy of entourage. They come with the package: install "
+            "it anew, or name a net that is trained on the labelled sets, such as fate. To make weights of your own, "
+            "on a GPU: python -m entourage.pretraining train --out runs, then python -m entourage.pretraining keep "
+            "runs/weights.safetensors."
         )
 
 

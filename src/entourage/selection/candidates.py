@@ -62,8 +62,11 @@ TIERS = {"context-free": "alone", "relative": "relative", "context": "net"}
 BATCH_PAIRS = 16_000  # pairs of objects in a batch, about; of 16 to 64 sets
 FEWEST_STEPS, MOST_STEPS = 400, 2000
 MANY_SETS = 1500  # from which the larger SetAttention is worth its time
-PRETRAINED_FIRST = 1000  # sets, below which the pretrained net is strong enough to be tried early
-PRETRAINED_MOST = 5000, 100_000  # sets and objects, above which it is not tried: it reads a few thousand sets
+PRETRAINED_MOST = (
+    1000,
+    50_000,
+)  # sets, and pairs of objects, up to which the pretrained net is tried: with more, nets
+# that are trained are ahead, and its control scores each object in sets as large as its own
 PASSES = 60  # through the data, within these numbers of steps
 
 
@@ -131,8 +134,7 @@ def list_candidates(
     ----------
     n_sets : to learn from: nets train in batches of 16 to 64 sets for 60 passes through the data, but for 400 steps
         at least, below which they hardly leave their start, and for 2,000 at most. They stop earlier by a tenth of
-        their training sets that they hold out. The pretrained net, where its weights are in this copy, comes early
-        below 1,000 sets, and is not tried above 5,000 sets or 100,000 objects
+        their training sets that they hold out. The pretrained net is tried up to 1,000 sets and 50,000 pairs of objects
     pairs : the mean square of the sizes of sets: batches of large sets have fewer of them
     kind, outside : of the task, see :data:`entourage.tasks.TASKS`
     relative : whether there are numbers to see relative to their set
@@ -190,9 +192,9 @@ def list_candidates(
             if graded:
                 listwise = LambdaMART(objective="xendcg", relative=columns, colsample_bytree=0.5)
                 found.append(Candidate("XE-NDCG relative", listwise, "relative", compared=False))
-    small_table = n_sets <= PRETRAINED_MOST[0] and n_sets * math.sqrt(pairs) <= PRETRAINED_MOST[1]
-    pretrained = Candidate("pretrained", reader("pretrained"), "context", small_table, small_table)
-    if n_sets < PRETRAINED_FIRST and available():
+    small_table = n_sets <= PRETRAINED_MOST[0] and n_sets * pairs <= PRETRAINED_MOST[1]
+    if available():
+        pretrained = Candidate("pretrained", reader("pretrained"), "context", small_table, small_table)
         found.insert(next(i for i, one in enumerate(found) if one.name == "linear") + 1, pretrained)
     small = SetAttention(width=32, rounds=2, dropout=0.1)
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
@@ -204,7 +206,6 @@ def list_candidates(
     found += [
         Candidate("FATE", net(FATE()), "context"),
         Candidate("SetAttention", net(small), "context"),
-        *([pretrained] if n_sets >= PRETRAINED_FIRST and available() else []),
         Candidate("FATE ablated", net(ContextAblated(FATE())), "context-free", blended=False),
         Candidate("SetAttention ablated", net(ContextAblated(small)), "context-free", blended=False),
         Candidate("FATE small", net(FATE(width=32)), "context", compared=False),
@@ -244,8 +245,8 @@ def default_candidates(
     and of SetAttention: the same nets under the same loss, in which every object has the same fixed context
     (:class:`~entourage.nets.context_ablated.ContextAblated`). What these nets gain over their controls is then due to
     context, not to a larger net. Relative are the linear model, the trees and the control of SetAttention, with the
-    standing of each number in its set. The pretrained net, which is not fitted, is a candidate up to 5,000 sets and
-    100,000 objects, beside its own context-ablated control, where its weights are in this copy.
+    standing of each number in its set. The pretrained net, which is not fitted, is a candidate up to 1,000 sets and
+    50,000 pairs of objects, beside its own context-ablated control.
 
     For choices (``kind`` "choice" or "subset") all are choosers, the linear one a logit model. With ``outside`` they
     may choose nothing, too; the single column and the trees can't.
