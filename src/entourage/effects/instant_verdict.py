@@ -30,7 +30,7 @@ def instant_verdict(
 
     The pretrained net (:mod:`entourage.pretrained`) knows of each simulated world that it learnt from how much of the
     choices was due to context, and says what it believes of these sets. That takes a second and is no test: for one,
-    with a p-value, there is :func:`entourage.selection.compare`. The weights of the net are not released yet.
+    with a p-value, there is :func:`entourage.selection.compare`.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def instant_verdict(
     --------
     >>> from entourage.data import make_context_effect
     >>> sets = make_context_effect("attraction", n_sets=60, random_state=0)
-    >>> found = instant_verdict(sets, task="ranking")  # doctest: +SKIP
-    >>> 0 <= found.none <= 1, found.interval[0] <= found.interval[1], sorted(found.effects)  # doctest: +SKIP
-    (True, True, ['attraction', 'compromise', 'similarity'])
+    >>> found = instant_verdict(sets, task="ranking")
+    >>> found.none < 0.1, found.effects["attraction"] > 0.5
+    (True, True)
     """
     tasks: dict[str, Task] = {"choice": Choice(), "ranking": Ranking(), "subset": SubsetChoice()}
     kind = tasks[check_choice("task", task, tasks)]
