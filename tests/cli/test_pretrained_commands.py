@@ -114,9 +114,7 @@ def test_compare_says_the_instant_verdict_beside_the_cross_validated_one(folder,
     assert json.loads(out)["instant_verdict"] == plain(found)
 
 
-def test_without_weights_compare_says_nothing_at_once(folder, capsys, monkeypatch):
-    for module in ("pretrained.weights", "selection.candidates"):
-        monkeypatch.setattr(f"entourage.{module}.available", lambda: False)
+def test_a_comparison_without_the_pretrained_net_has_no_instant_verdict(folder, capsys):
     quick = ["--folds", 2, "--workers", 1, "--device", "cpu", "--report", folder / "page.html"]
     quick += ["--models", "linear,linear relative", "--json"]
     code, out, err = run(capsys, "compare", folder / "trips.csv", *COLUMNS, *quick)

@@ -74,9 +74,16 @@ def test_an_interval_holds_90_percent_whatever_is_said():
         assert isinstance(found.none, float)
 
 
+@pytest.mark.parametrize(
+    ("none", "decided"), [(0.05, "context"), (0.051, "undecided"), (0.949, "undecided"), (0.95, "no context")]
+)
+def test_it_decides_from_a_probability_of_95_percent_on(none, decided):
+    assert str(InstantVerdict(none, 0.1, (0.0, 0.3), {})).partition(";")[0] == decided
+
+
 def test_it_reads_as_a_sentence():
     text = str(InstantVerdict(0.031, 0.256, (0.1, 0.413), {"attraction": 0.987}))
     assert text == (
-        "next to no context (a share under 2 %) with probability 0.03; its share of the log-likelihood gain "
-        "26 % (90 %: 10 to 41 %); attraction 0.99"
+        "context; the context's share of the log-likelihood gain is under 2 % with probability 0.03, 26 % on average "
+        "(90 %: 10 to 41 %); attraction 0.99"
     )

@@ -199,7 +199,8 @@ def compare(
                 on_plan=lambda plan: errors.print(plan, soft_wrap=True),
                 on_row=show,
             )
-    instant = _instant_verdict(training, target_kind, outside, device, seed)
+    reads = "pretrained" in result.means
+    instant = _instant_verdict(training, target_kind, outside, device, seed) if reads else None
     if report is not None:
         from entourage.cli.compare_fits import fit_for_page, influence_words
         from entourage.cli.compare_page import write_comparison
@@ -244,10 +245,7 @@ def _instant_verdict(
     import numpy as np
 
     from entourage.effects import instant_verdict
-    from entourage.pretrained.weights import available
 
-    if not available():
-        return None
     sets = training.packed.sets.with_position(None)
     if outside:
         sets = sets[np.minimum.reduceat(np.asarray(sets.targets), sets.offsets[:-1]) == 0]

@@ -30,7 +30,8 @@ def instant_verdict(
 
     The pretrained net (:mod:`entourage.pretrained`) knows of each simulated world that it learnt from how much of the
     choices was due to context, and says what it believes of these sets. That takes a second and is no test: for one,
-    with a p-value, there is :func:`entourage.selection.compare`.
+    with a p-value, there is :func:`entourage.selection.compare`. It decides where its probability is 95 % or more. So
+    far that is hardly ever so: its probabilities come true, but are modest (docs: The pretrained net).
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def instant_verdict(
     >>> from entourage.data import make_context_effect
     >>> sets = make_context_effect("attraction", n_sets=60, random_state=0)
     >>> found = instant_verdict(sets, task="ranking")
-    >>> found.none < 0.1, found.effects["attraction"] > 0.5
-    (True, True)
+    >>> print(str(found).partition(";")[0])
+    undecided
     """
     tasks: dict[str, Task] = {"choice": Choice(), "ranking": Ranking(), "subset": SubsetChoice()}
     kind = tasks[check_choice("task", task, tasks)]

@@ -12,6 +12,7 @@ from entourage.nets.prior_fitted import EFFECTS, SHARES, Verdict
 __all__ = ["InstantVerdict", "verdict_of"]
 
 NEXT_TO_NONE = 2  # bins: a share of 0, and one under 2 %
+SURE = 0.95  # the probability from which it decides
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class InstantVerdict:
     Examples
     --------
     >>> print(InstantVerdict(0.7, 0.02, (0.0, 0.1), {"attraction": 0.1, "compromise": 0.2, "similarity": 0.05}))
-    next to no context (a share under 2 %) with probability 0.70; its share of the log-likelihood gain 2 % (90 %: 0 to
-    10 %); attraction 0.10, compromise 0.20, similarity 0.05
+    undecided; the context's share of the log-likelihood gain is under 2 % with probability 0.70, 2 % on average (90 %: 0
+    to 10 %); attraction 0.10, compromise 0.20, similarity 0.05
     """
 
     none: float
@@ -40,9 +41,10 @@ class InstantVerdict:
     def __str__(self) -> str:
         share, low, high = (100 * part for part in (self.share, *self.interval))
         effects = ", ".join(f"{name} {p:.2f}" for name, p in self.effects.items())
+        decided = "no context" if self.none >= SURE else "context" if self.none <= 1 - SURE else "undecided"
         return (
-            f"next to no context (a share under 2 %) with probability {self.none:.2f}; its share of the "
-            f"log-likelihood gain {share:.0f} % (90 %: {low:.0f} to {high:.0f} %); {effects}"
+            f"{decided}; the context's share of the log-likelihood gain is under 2 % with probability {self.none:.2f}, "
+            f"{share:.0f} % on average (90 %: {low:.0f} to {high:.0f} %); {effects}"
         )
 
 
