@@ -1,4 +1,4 @@
-"""What ``Ranker(SetAttention())`` reaches within a minute: ``python -m benchmarks.minute [--seeds 5] [--threads 2]``.
+"""What ``Ranker(SetAttention())`` reaches, and whether within a minute: ``python -m benchmarks.minute [--threads 2]``.
 
 Trains at the defaults on 10,000 sets of the medoid task and tests on 20,000 fresh ones, anew for each seed; these data
 were not used to choose the defaults. Rows are kept in ``results/minute.jsonl`` as they come; a seed that has one for so
