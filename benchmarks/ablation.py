@@ -31,8 +31,8 @@ SHORT = {"steps": 300, "batch_size": 32, "weight_decay": 1.0}  # little data is 
 TASKS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {  # of the net, of training, metric
     "medoid": (*SETTINGS["medoid"], "ranking_accuracy"),
     "hypervolume-2": (*SETTINGS["hypervolume-2"], "ranking_accuracy"),
-    "f1": ({"width": 32, "rounds": 2}, SHORT, "ranking_accuracy"),
-    "mq2008": ({"width": 32, "rounds": 2}, SHORT, "ndcg@10"),
+    "f1": ({"width": 32, "rounds": 2, "features": "linear"}, SHORT, "ranking_accuracy"),
+    "mq2008": ({"width": 32, "rounds": 2, "features": "linear"}, SHORT, "ndcg@10"),
 }
 #: What is changed: the kind of net, its settings, those of training.
 VARIANTS: dict[str, tuple[type[Net], dict[str, Any], dict[str, Any]]] = {

@@ -40,7 +40,11 @@ def kernel(on: bool) -> Iterator[None]:
 
 
 def made(rounds: int, device: torch.device) -> torch.nn.Module:
-    return SetAttention(width=64, rounds=rounds).build(FEATURES, torch.Generator().manual_seed(0)).to(device)
+    return (
+        SetAttention(width=64, rounds=rounds, features="linear")
+        .build(FEATURES, torch.Generator().manual_seed(0))
+        .to(device)
+    )
 
 
 def scoring(device: torch.device) -> Iterator[Row]:

@@ -25,9 +25,9 @@ METRIC_NAMES = ["ranking_accuracy", "zero_one_accuracy"]
 MEMBERS = {"medoid": 8, "hypervolume-2": 3, "hypervolume-5": 3}
 TARGETS = {"medoid": (0.990, 0.94), "hypervolume-2": (0.998, 0.98), "hypervolume-5": (0.993, 0.93)}
 SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the net, of training
-    "medoid": ({"rounds": 4, "depth": 2, "dropout": 0.2}, {"weight_decay": 0.3}),
-    "hypervolume-2": ({"rounds": 4, "depth": 2, "dropout": 0.0}, {}),
-    "hypervolume-5": ({"rounds": 4, "depth": 2, "dropout": 0.0, "norm": "layer"}, {}),
+    "medoid": ({"rounds": 4, "features": "linear", "depth": 2, "dropout": 0.2}, {"weight_decay": 0.3}),
+    "hypervolume-2": ({"rounds": 4, "features": "linear", "depth": 2, "dropout": 0.0}, {}),
+    "hypervolume-5": ({"rounds": 4, "features": "linear", "depth": 2, "dropout": 0.0, "norm": "layer"}, {}),
 }
 
 

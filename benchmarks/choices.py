@@ -18,7 +18,11 @@ from entourage.data import make_choice, make_digits, make_pareto
 from entourage.data.synthetic.choices import CHOICE_TASKS
 
 RESULTS = Path(__file__).parent / "results"
-NETS = {"ContextFree": ContextFree(), "FATE": FATE(), "SetAttention": SetAttention()}
+NETS = {
+    "ContextFree": ContextFree(),
+    "FATE": FATE(),
+    "SetAttention": SetAttention(rounds=3, features="linear"),
+}
 TARGETS = {"medoid": 0.881, "hypervolume": 0.769, "pareto": 0.942}
 TASKS = [*CHOICE_TASKS, "pareto", "digits mode", "digits unique"]
 

@@ -73,7 +73,7 @@ def run(effect: str, n_sets: int, catalogues: int, steps: int, seed: int) -> dic
     sets = simulate(effect, n_sets, rng)
     settings = {"outside": True, "steps": steps, "device": "cpu", "random_state": seed}
     models = {"ContextFree": ContextFree(width=64), "FATE": FATE(width=64), "FETA": FETA(width=64)}
-    models["SetAttention"] = SetAttention(width=32, rounds=2)
+    models["SetAttention"] = SetAttention(width=32, rounds=2, features="linear")
     fitted = {name: DiscreteChooser(net, **settings).fit(sets) for name, net in models.items()}
     held_out = simulate(effect, 6000, rng)
     revenue: dict[str, list[float]] = {name: [] for name in [*models, "truth", "promised by ContextFree"]}

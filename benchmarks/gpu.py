@@ -291,7 +291,7 @@ def main() -> None:
             keep(training_step(net, loss, compile=compile))
     keep(training_step(FATE(), "plackett_luce"))
     for members in (1, 8):
-        keep(training_step(SetAttention(), "hinge", members=members))
+        keep(training_step(SetAttention(rounds=3, features="linear"), "hinge", members=members))
     keep(*pair_scoring(device))
     keep(*growth(device))
     for compile in (False, True):

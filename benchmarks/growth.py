@@ -34,8 +34,8 @@ NETS = {
     "ContextFree": ContextFree(),
     "FATE": FATE(),
     "FETA": FETA(),
-    "SetAttention": SetAttention(),
-    "points": SetAttention(points=16),
+    "SetAttention": SetAttention(rounds=3, features="linear"),
+    "points": SetAttention(rounds=3, points=16, features="linear"),
 }
 SETS = [1_000, 3_000, 10_000, 30_000]
 OBJECTS = {

@@ -41,9 +41,13 @@ MODELS = {
     "ContextFree()": Ranker(ContextFree(), **SETTINGS),
     "FATE()": Ranker(FATE(), **SETTINGS),
     "FETA()": Ranker(FETA(), **SETTINGS),
-    "SetAttention()": Ranker(SetAttention(), **SETTINGS),
+    "SetAttention(features='linear', rounds=3)": Ranker(
+        SetAttention(rounds=3, features="linear"), **SETTINGS
+    ),
     "FATE(), members=3": Ranker(FATE(), members=3, **SETTINGS),
-    "SetAttention(), members=3": Ranker(SetAttention(), members=3, **SETTINGS),
+    "SetAttention(features='linear', rounds=3), members=3": Ranker(
+        SetAttention(rounds=3, features="linear"), members=3, **SETTINGS
+    ),
 }
 
 

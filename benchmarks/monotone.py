@@ -32,7 +32,7 @@ TABLES = {"swissmetro": (swissmetro, {"time": 3, "cost": 4}), "car_choice": (car
 NETS = {
     "ContextFree": ContextFree(),
     "FATE": FATE(),
-    "SetAttention": SetAttention(width=32, rounds=2),
+    "SetAttention": SetAttention(width=32, rounds=2, features="linear"),
     "FETA": FETA(),
 }
 ROUNDING = 1e-6

@@ -19,7 +19,9 @@ OBJECTS, FEATURES = 20, 10
 TURN = 100  # calls of one way before the other has its turn
 MODELS = {
     "FATE()": lambda **settings: Ranker(FATE(), **settings),
-    "SetAttention()": lambda **settings: Ranker(SetAttention(), **settings),
+    "SetAttention(features='linear', rounds=3)": lambda **settings: Ranker(
+        SetAttention(rounds=3, features="linear"), **settings
+    ),
     "FATE(), members=3": lambda **settings: Ranker(FATE(), members=3, **settings),
 }
 

@@ -62,7 +62,7 @@ def against_lambda_mart(data: Path) -> list[dict[str, Any]]:
         forest = MODELS["LambdaMART"](0)
         seconds = timed_fit(forest, train)
         goal = judged(forest, test, metric)
-        for net in (ContextFree(), FATE(), SetAttention()):
+        for net in (ContextFree(), FATE(), SetAttention(rounds=3, features="linear")):
             for steps in LENGTHS:
                 batch = {"batch_size": 32, "weight_decay": 1.0} if metric == "ndcg@10" else {}
                 model = Ranker(net, steps=steps, validation=0, random_state=0, device="cpu", **batch)
@@ -129,7 +129,7 @@ def against_all_rank() -> list[dict[str, Any]]:
         unseen = (torch.from_numpy(test.objects.reshape(-1, 5, 2)).float() - 0.5) / 0.29
         theirs = METRICS["ranking_accuracy"](peer.eval()(unseen).numpy(), test.targets.reshape(-1, 5))
     rows = []
-    for net in (FATE(), SetAttention()):
+    for net in (FATE(), SetAttention(rounds=3, features="linear")):
         model = Ranker(net, steps=STEPS, validation=0, random_state=0, device="cpu")
         ours = timed_fit(model, Sets.of(X, ranks))
         rows.append(

@@ -56,7 +56,7 @@ def models(steps: int, seed: int) -> dict[str, Any]:
     return {
         "MultinomialLogit": MultinomialLogit(l2=1.0),
         "FATE(32)": DiscreteChooser(FATE(width=32), **settings),
-        "SetAttention(32)": DiscreteChooser(SetAttention(width=32), **settings),
+        "SetAttention(32)": DiscreteChooser(SetAttention(width=32, rounds=3, features="linear"), **settings),
     }
 
 

@@ -109,7 +109,7 @@ def main() -> None:
     args = parser.parse_args()
     data = *make_medoid(10_000, random_state=0), *make_medoid(20_000, random_state=1)
     rows = []
-    for net in (SetAttention(), FATE()):
+    for net in (SetAttention(rounds=3, features="linear"), FATE()):
         rows.append(ours(net, *data))
         print(rows[-1], flush=True)
     limit = args.limit

@@ -46,7 +46,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "deep": {"heads": 2, "depth": 2, "rounds": 2},
         "points": {"heads": 2, "points": 3},
         "periodic": {"heads": 2, "features": "periodic"},
-        "centred": {"heads": 2, "features": "centred"},
+        "linear": {"heads": 2, "rounds": 3, "features": "linear"},
     },
 }
 DEFAULTS: dict[str, dict[str, Any]] = {"set_attention": {"heads": 2}}  # a divisor of the tests' small width

@@ -129,7 +129,7 @@ def _net(name: str, kind: str, setting: tuple[int, int, float], seed: int) -> An
     steps, width, decay = setting
     made = {
         "FATE": partial(FATE, width=width),
-        "SetAttention": partial(SetAttention, width=width, rounds=2, dropout=0.1),
+        "SetAttention": partial(SetAttention, width=width, rounds=2, dropout=0.1, features="linear"),
         "ContextFree": partial(ContextFree, width=width),
     }[name]()
     given = {

@@ -25,8 +25,8 @@ NETS: dict[str, Callable[[], Net]] = {
     "ContextFree": ContextFree,
     "FATE": FATE,
     "FATE, small": lambda: FATE(width=16),
-    "SetAttention": SetAttention,
-    "SetAttention, small": lambda: SetAttention(width=16),
+    "SetAttention": lambda: SetAttention(rounds=3, features="linear"),
+    "SetAttention, small": lambda: SetAttention(width=16, rounds=3, features="linear"),
 }
 
 

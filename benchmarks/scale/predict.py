@@ -25,7 +25,7 @@ from benchmarks.scale.data import tables, write
 from benchmarks.scale.record import record
 from entourage import FATE, Ranker, SetAttention
 
-NETS = {"set_attention": SetAttention, "fate": FATE}
+NETS = {"set_attention": lambda: SetAttention(rounds=3, features="linear"), "fate": FATE}
 
 
 class Peaks(threading.Thread):

@@ -20,7 +20,7 @@ from entourage import FATE, Ranker, SetAttention
 from entourage.data import make_medoid
 from entourage.distributed import processes
 
-NETS = {"set_attention": lambda: SetAttention(width=128), "fate": lambda: FATE()}
+NETS = {"set_attention": lambda: SetAttention(width=128, rounds=3, features="linear"), "fate": lambda: FATE()}
 
 
 def train(net: str, steps: int, objects: int, out: Path) -> None:

@@ -211,7 +211,9 @@ def formula_1(title: str, data: Path) -> Explorer:
     early = pc.less_equal(every["year"], 2018)
     options = {"steps": 300, "batch_size": 32, "random_state": 0, "device": "cpu"}
     about = {"set_id": "race", "target": "order", "ignore": ["driver"]}
-    model = Ranker(SetAttention(width=32, rounds=2), **options).fit(table.filter(early), **about)
+    model = Ranker(SetAttention(width=32, rounds=2, features="linear"), **options).fit(
+        table.filter(early), **about
+    )
     alone = Ranker(ContextFree(width=32), **options).fit(table.filter(early), **about)
     last = table.filter(pc.equal(every["year"], pc.max(every["year"])))
     names = ("SetAttention", "context-free")

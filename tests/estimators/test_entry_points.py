@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GroupKFold, cross_val_score
 from typer.testing import CliRunner
@@ -193,6 +194,17 @@ def test_offsets_scales_labels_and_tails_change_nothing(offset, scale, labels, t
     }[labels]
     got = ranker(steps=30).fit(moved, set_id="race", target="place").predict_scores(moved)
     np.testing.assert_allclose(got, plain, rtol=0, atol=2e-3)
+
+
+def test_an_offset_of_1e9_changes_no_score_of_a_net_that_takes_means_of_sets():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2**20, size=(60, 5, 2)) / 2**20  # exact beside 1e9
+    y = np.argsort(np.argsort(X[..., 0], 1), 1)
+    model = Ranker(SetAttention(width=8), steps=30, random_state=0, device="cpu")
+    plain = clone(model).fit(X, y).predict_scores(X)
+    got = clone(model).fit(X + 1e9, y).predict_scores(X + 1e9)
+    np.testing.assert_allclose(got, plain, rtol=0, atol=2e-3)
+    assert plain.std() > 0.1
 
 
 def test_a_feature_that_never_varied_does_nothing_when_it_varies_later():

@@ -153,10 +153,15 @@ def test_tensors_come_back_to_the_bit(tmp_path):
     assert all(torch.equal(back[k], tensors[k]) for k in tensors)
 
 
-def test_a_file_written_long_ago_still_predicts_the_same():
+@pytest.mark.parametrize(
+    "name", ["fate", "attention"]
+)  # the latter by other defaults of the net than today's
+def test_a_file_written_long_ago_still_predicts_the_same(name):
     folder = Path(__file__).parent / "golden"
-    expected = json.loads((folder / "fate.json").read_text())
-    scores = load(folder / "fate.entourage").predict_scores(np.array(expected["objects"], dtype=np.float32))
+    expected = json.loads((folder / f"{name}.json").read_text())
+    scores = load(folder / f"{name}.entourage").predict_scores(
+        np.array(expected["objects"], dtype=np.float32)
+    )
     np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
 
 

@@ -10,7 +10,7 @@ from cases import build, random_objects
 
 from entourage.data.ranks import ranks_from_scores
 from entourage.errors import ParameterError
-from entourage.nets import FATE, FETA, ContextFree
+from entourage.nets import FATE, FETA, ContextFree, SetAttention
 
 SEED = torch.Generator().manual_seed
 
@@ -173,3 +173,15 @@ def test_wrong_axes_are_found_while_the_laws_run():
     scorer = build("fate", {})
     with pytest.raises(jaxtyping.TypeCheckError, match="objects"):
         scorer(torch.zeros(5, 2))
+
+
+def test_set_attention_sees_features_beside_what_is_left_of_them_without_the_mean_of_the_set():
+    scorer = SetAttention(width=4, heads=2).build(2, torch.Generator().manual_seed(0))
+    linear = scorer.features.out
+    objects = torch.tensor([[[1.0, 4.0], [3.0, 0.0], [9.0, 9.0]], [[5.0, 7.0], [9.0, 9.0], [9.0, 9.0]]])
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    states = scorer.features(objects, mask)
+    expected = torch.tensor([[1.0, 4.0, -1.0, 2.0], [3.0, 0.0, 1.0, -2.0]])  # their mean is (2, 2)
+    torch.testing.assert_close(states[0, :2], expected @ linear.weight.T + linear.bias)
+    alone = torch.tensor([5.0, 7.0, 0.0, 0.0])  # a set of one
+    torch.testing.assert_close(states[1, 0], linear.weight @ alone + linear.bias)

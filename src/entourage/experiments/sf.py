@@ -77,7 +77,7 @@ def by_number(modes: int) -> dict[str, SetPredictor]:
         "contextual logit, rank 2": ContextualLogit(rank=2, alternatives=modes, l2=1.0),
         "FETA": chooser(FETA(width=16, depth=1, activation="gelu")),
         "FATE": chooser(FATE(width=16, depth=1)),
-        "SetAttention": chooser(SetAttention(width=8, rounds=2, heads=2, dropout=0.0)),
+        "SetAttention": chooser(SetAttention(width=8, rounds=2, heads=2, dropout=0.0, features="linear")),
     }
 
 
@@ -87,7 +87,7 @@ def by_features() -> dict[str, SetPredictor]:
         "linear utility": ContextFree(depth=0),
         "ContextFree": ContextFree(width=32),
         "FATE": FATE(width=32),
-        "SetAttention": SetAttention(width=32, rounds=2),
+        "SetAttention": SetAttention(width=32, rounds=2, features="linear"),
     }
     return {name: DiscreteChooser(net).set_params(**SETTINGS) for name, net in nets.items()}
 

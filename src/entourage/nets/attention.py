@@ -41,10 +41,10 @@ class SetAttention(Net):
     points : int, optional
         So many learnt inducing points: they attend to all objects, and the objects to them, in linear time. For sets
         of thousands.
-    features : {"linear", "periodic", "centred"}
-        How features become states: by a linear map; beside sines and cosines of learnt frequencies; or beside what is
-        left of them when the mean of the set is taken off, since where an object stands often matters more than what
-        it is.
+    features : {"centred", "linear", "periodic"}
+        How features become states: beside what is left of them when the mean of the set is taken off (0 where an
+        object is alone), since where an object stands often matters more than what it is; by a linear map; or beside
+        sines and cosines of learnt frequencies.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class SetAttention(Net):
     def __init__(
         self,
         width: int = 64,
-        rounds: int = 3,
+        rounds: int = 4,
         *,
         heads: int = 4,
         depth: int = 1,
@@ -64,7 +64,7 @@ class SetAttention(Net):
         norm: str = "none",
         dropout: float = 0.1,
         points: int | None = None,
-        features: str = "linear",
+        features: str = "centred",
     ) -> None:
         self.width = width
         self.rounds = rounds

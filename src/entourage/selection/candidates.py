@@ -196,7 +196,7 @@ def list_candidates(
     if available():
         pretrained = Candidate("pretrained", reader("pretrained"), "context", small_table, small_table)
         found.insert(next(i for i, one in enumerate(found) if one.name == "linear") + 1, pretrained)
-    small = SetAttention(width=32, rounds=2, dropout=0.1)
+    small = SetAttention(width=32, rounds=2, dropout=0.1, features="linear")
     found.append(Candidate("ContextFree", net(ContextFree()), "context-free"))
     if relative:
         found.append(
@@ -220,7 +220,11 @@ def list_candidates(
         control = reader("pretrained_ablated")
         found.append(Candidate("pretrained ablated", control, "context-free", small_table, blended=False))
     large = Candidate(
-        "SetAttention large", net(SetAttention()), "context", compared=False, blended=n_sets >= MANY_SETS
+        "SetAttention large",
+        net(SetAttention(rounds=3, features="linear")),
+        "context",
+        compared=False,
+        blended=n_sets >= MANY_SETS,
     )
     if kind == "choice" and not outside:
         found += [Candidate(*logit, compared=False, blended=False) for logit in logit_candidates()]
