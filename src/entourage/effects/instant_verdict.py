@@ -70,4 +70,6 @@ def instant_verdict(
         sets, weights = sets[weights > 0], weights[weights > 0]
     check_something_to_learn(kind, sets)
     categories = [] if sets.encoder is None else list(sets.encoder.categories)
-    return read_sets(kind, sets, weights, categories, seed=random_state, device=device).verdict()
+    return read_sets(
+        kind, sets, weights, categories, interactions=False, seed=random_state, device=device
+    ).verdict()

@@ -104,6 +104,7 @@ def read_sets(
     *,
     groups: Any = None,
     fine_tune: bool = False,
+    interactions: bool = True,
     seed: int = 0,
     device: str = "auto",
     tell: Callable[[str], None] | None = None,
@@ -116,6 +117,7 @@ def read_sets(
         weights=None if weights is None else weights[used] / weights[used].mean(),
         groups=None if groups is None else np.asarray(groups)[used],
         fine_tune=fine_tune,
+        interactions=interactions,
         random_state=seed,
         device=device,
         tell=tell,
@@ -178,9 +180,8 @@ def scores_held_out(
             return None
         own = None if weights is None else weights[train]
         labels = None if groups is None else np.asarray(groups)[train]
-        reading = read_sets(
-            task, sets[train], own, categories, groups=labels, fine_tune=fine_tune, seed=seed, device=device
-        )
+        how: Any = {"fine_tune": fine_tune, "seed": seed, "device": device}
+        reading = read_sets(task, sets[train], own, categories, groups=labels, **how)
         chosen.append(held)
         reference = draw_reference(sets[train], seed) if ablated else None
         scores = scores_of_reading(reading, task, sets[held], categories, device=device, reference=reference)

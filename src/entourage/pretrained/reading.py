@@ -1,7 +1,7 @@
 """Labelled sets as the pretrained net has read them, ready to score new ones."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from entourage.nets.prior_fitted import TASK_KINDS, Memory, PriorFittedNet, labe
 from entourage.pretrained.fine_tune import LabelledTensors
 from entourage.pretrained.fine_tune import fine_tune as tune
 from entourage.pretrained.inputs import ENDS, Knowledge, learn
+from entourage.pretrained.interactions import MIX, find_products, with_products
 from entourage.pretrained.reading_file import describe_reading, reading_from
 from entourage.pretrained.verdict import InstantVerdict, verdict_of
 from entourage.pretrained.weights import pretrained_net
@@ -51,6 +52,9 @@ class Reading:
     pages : one, or several of a larger table, whose scores are averaged
     n_sets : how many labelled sets there were
     net : None for the net of the package, otherwise one that was fine-tuned
+    mix : how much a second reading counts, which also sees interactions with the situation
+    products : those interactions, see :mod:`~entourage.pretrained.interactions`; None without that reading
+    more : the pages of the second reading
     """
 
     kind: str
@@ -60,6 +64,9 @@ class Reading:
     n_sets: int
     n_features: tuple[int, int]
     net: PriorFittedNet | None = None
+    mix: float = 0.0
+    products: Tensor | None = None
+    more: list[Page] = field(default_factory=list)
 
     @classmethod
     @torch.no_grad()
@@ -71,6 +78,8 @@ class Reading:
         weights: NDArray[np.float64] | None = None,
         fine_tune: bool = False,
         groups: NDArray[Any] | None = None,
+        interactions: bool = True,
+        products: Tensor | None = None,
         random_state: int = 0,
         device: str = "auto",
         tell: Callable[[str], None] | None = None,
@@ -84,6 +93,9 @@ class Reading:
         weights : one a set; a set of weight 0 is left out
         fine_tune : whether to train the net on them for some hundred steps
         groups : one a set; in fine-tuning, sets of one group are held out together
+        interactions : whether to read the sets a second time with interactions with the situation, if there are any;
+            after fine-tuning and with an outside option there is no second reading
+        products : those interactions, where they are known already
         random_state : of the sets that are read where there are too many, and of fine-tuning
         """
         if sets.targets is None:
@@ -109,12 +121,20 @@ class Reading:
             with torch.enable_grad():
                 tuned, steps = tune(net.to(where), table, seed=random_state, groups=groups, tell=tell)
             own = tuned if steps else None
-        pages = []
+        drawn = []
         for chosen in _draws(sets, np.random.default_rng(random_state)):
             some = sets if chosen is None else sets[chosen]
             weight = None if weights is None else weights if chosen is None else weights[chosen]
-            pages.append(blank._page(net if own is None else own, some, weight, where))
-        return cls(kind, task.outside, standardise, pages, len(sets), blank.n_features, own)
+            drawn.append(blank._tensors(some, weight, where))
+        used = net.to(where) if own is None else own
+        pages = [_page(used, table) for table in drawn]
+        found = replace(blank, pages=pages, net=own)
+        if products is None and interactions and not (fine_tune or task.outside):
+            products = find_products(*blank._padded(sets))
+        if products is None:
+            return found
+        more = [_page(used, _with(table, products)) for table in drawn]
+        return replace(found, mix=MIX, products=products, more=more)
 
     def _tensors(self, sets: Sets, weights: Floats | None, device: torch.device) -> LabelledTensors:
         values, mask = self._padded(sets)
@@ -132,22 +152,6 @@ class Reading:
             None if weights is None else torch.as_tensor(weights, dtype=torch.float32, device=device),
         )
 
-    def _page(self, net: PriorFittedNet, sets: Sets, weights: Floats | None, device: torch.device) -> Page:
-        table = self._tensors(sets, weights, device)
-        values, ranks = table.values[None], table.ranks[None]
-        mask = None if table.mask is None else table.mask[None]
-        weight = None if table.weights is None else table.weights[None]
-        knowledge, seen = learn(values, ranks, mask, weight)
-        memory, _ = net.to(device).read(
-            seen,
-            label_views(ranks, mask, self.kind == "subset"),
-            knowledge.columns,
-            knowledge.table,
-            TASK_KINDS.index(self.kind),
-            None if weight is None else weight.log(),
-        )
-        return Page(knowledge, _without_padding(memory, mask, weight is not None))
-
     def scores(self, sets: Sets, device: str = "auto") -> Floats:
         """Return the utility of each object, packed."""
         came = (sets.n_features, sets.n_situation_features)
@@ -158,7 +162,10 @@ class Reading:
             )
         where = find_device(device)
         net = (pretrained_net() if self.net is None else self.net).to(where).eval()
-        pages = [Page(_moved(page.knowledge, where), page.memory.to(where)) for page in self.pages]
+        pages, more = (
+            [Page(_moved(page.knowledge, where), page.memory.to(where)) for page in some]
+            for some in (self.pages, self.more)
+        )
         found = np.empty(len(sets.objects))
         columns = sum(self.n_features) + self.outside
         with torch.no_grad():
@@ -167,23 +174,26 @@ class Reading:
                 for start in range(0, len(chosen), step):
                     some = chosen[start : start + step]
                     values, _ = self._padded(sets[some])
-                    found[rows[start : start + step]] = self._scored(net, pages, values, where)
+                    given = torch.as_tensor(values, device=where)
+                    own = self._scored(net, pages, given)
+                    if self.products is not None:
+                        other = self._scored(net, more, with_products(given, self.products.to(where)))
+                        own = (1 - self.mix) * own + self.mix * other
+                    found[rows[start : start + step]] = own.cpu().numpy()
         return found
 
-    def _scored(
-        self, net: PriorFittedNet, pages: list[Page], values: NDArray[np.float32], device: torch.device
-    ) -> Floats:
-        given = torch.as_tensor(values, device=device).unsqueeze(0)
-        task, every = TASK_KINDS.index(self.kind), []
+    def _scored(self, net: PriorFittedNet, pages: list[Page], values: Tensor) -> Tensor:
+        """Return utilities (n, m) of sets of m objects each, in double precision."""
+        every = []
         for page in pages:
-            seen = page.knowledge.see(given, None)
-            utilities = net.score(page.memory, seen, task)[0].double()
+            seen = page.knowledge.see(values[None], None)
+            utilities = net.score(page.memory, seen, TASK_KINDS.index(self.kind))[0].double()
             if self.outside:
                 utilities = (utilities - utilities[:, -1:])[:, :-1]
             elif self.kind != "subset":
                 utilities = utilities - utilities.mean(1, keepdim=True)
             every.append(utilities)
-        return np.asarray(torch.stack(every).mean(0).cpu().numpy())
+        return torch.stack(every).mean(0)
 
     def verdict(self) -> InstantVerdict:
         """Return what the net believes of the context."""
@@ -234,6 +244,27 @@ def _centred_on_medians(sets: Sets, weights: Floats | None) -> Standardizer:
         means.append(np.where(plain, mean, middle).astype(np.float64))
         scales.append(np.where(plain, scale, width).astype(np.float64))
     return Standardizer(tuple(means), tuple(scales))
+
+
+def _page(net: PriorFittedNet, table: LabelledTensors) -> Page:
+    """Let the net read labelled sets."""
+    values, ranks = table.values[None], table.ranks[None]
+    mask = None if table.mask is None else table.mask[None]
+    weight = None if table.weights is None else table.weights[None]
+    knowledge, seen = learn(values, ranks, mask, weight)
+    memory, _ = net.read(
+        seen,
+        label_views(ranks, mask, table.kind == "subset"),
+        knowledge.columns,
+        knowledge.table,
+        TASK_KINDS.index(table.kind),
+        None if weight is None else weight.log(),
+    )
+    return Page(knowledge, _without_padding(memory, mask, weight is not None))
+
+
+def _with(table: LabelledTensors, products: Tensor) -> LabelledTensors:
+    return replace(table, values=with_products(table.values, products.to(table.values.device)))
 
 
 def _kind_of(task: Task) -> str:

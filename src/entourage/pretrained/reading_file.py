@@ -14,6 +14,7 @@ from torch import Tensor
 
 from entourage.data.sets import Sets
 from entourage.nets.prior_fitted import TASK_KINDS, PriorFittedNet
+from entourage.pretrained.interactions import MOST_PRODUCTS
 from entourage.pretrained.weights import pretrained_net
 from entourage.tasks import Choice, Ranking, SubsetChoice, Task
 from entourage.training.file_checks import check_weights, forms_of, need, take
@@ -38,12 +39,17 @@ def describe_reading(reading: "Reading") -> tuple[dict[str, Any], dict[str, Tens
         "pages": len(reading.pages),
         "weighted": reading.pages[0].memory.bias is not None,
         "fine_tuned": reading.net is not None,
+        "mix": reading.mix,
     }
     tensors: dict[str, Tensor] = {}
     for i, (mean, scale) in enumerate(zip(standardise.means, standardise.scales, strict=True)):
         tensors |= {f"mean.{i}": torch.from_numpy(mean), f"scale.{i}": torch.from_numpy(scale)}
     for i, page in enumerate(reading.pages):
         tensors |= {name: value.detach().cpu().clone() for name, value in _leaves(page, f"page{i}")}
+    if reading.products is not None:
+        tensors["products"] = reading.products.cpu()
+    for i, page in enumerate(reading.more):
+        tensors |= {name: value.detach().cpu().clone() for name, value in _leaves(page, f"more{i}")}
     if reading.net is not None:
         tensors |= {f"net.{name}": value.detach().cpu() for name, value in reading.net.state_dict().items()}
     return content, tensors
@@ -71,12 +77,31 @@ def reading_from(kind: type["Reading"], content: Any, tensors: dict[str, Tensor]
     need(all(np.isfinite(mean).all() for mean in means), "a mean is not finite.")
     need(all((scale > 0).all() for scale in scales), "a scale is not above 0.")
     net = _net_from(left) if take(content, "fine_tuned", bool) else None
-    templates = [_made_up(kind, name, outside, (first, second), weighted, sizes) for sizes in SIZES]
+    mix = take(content, "mix", float)
+    need(0 <= mix < 1 and not (mix and (outside or net is not None)), "its second reading is malformed.")
+    products = _products_from(left.pop("products", None), first + second) if mix else None
+    templates = [_made_up(kind, name, outside, (first, second), weighted, sizes, products) for sizes in SIZES]
     pages = [_page_from([one.pages[0] for one in templates], f"page{i}", left) for i in range(count)]
+    more = [
+        _page_from([one.more[0] for one in templates], f"more{i}", left) for i in range(count if mix else 0)
+    ]
     need(not left, "it holds numbers of which nothing is known.")
     standardise = replace(templates[0].standardise, means=tuple(means), scales=tuple(scales))
     n_sets = take(content, "n_sets", int, least=1)
-    return kind(name, outside, standardise, pages, n_sets, (first, second), net)
+    return kind(name, outside, standardise, pages, n_sets, (first, second), net, mix, products, more)
+
+
+def _products_from(value: Tensor | None, width: int) -> Tensor:
+    """Return the interactions that a file names, if they are such."""
+    sound = value is not None and value.dtype == torch.float64 and value.ndim == 2 and value.shape[1] == 4
+    need(sound, "its interactions are malformed.")
+    assert value is not None
+    places = value[:, [0, 3]]
+    right = bool(
+        value.isfinite().all() and (value[:, 2] > 0).all() and ((places >= 0) & (places < width)).all()
+    )
+    need(right and 0 < len(value) <= MOST_PRODUCTS, "its interactions are malformed.")
+    return value
 
 
 def _net_from(tensors: dict[str, Tensor]) -> PriorFittedNet:
@@ -96,6 +121,7 @@ def _made_up(
     n_features: tuple[int, int],
     weighted: bool,
     sizes: tuple[int, ...],
+    products: Tensor | None,
 ) -> "Reading":
     """Read a few sets of random numbers."""
     rng = np.random.default_rng(0)
@@ -106,7 +132,8 @@ def _made_up(
     sets = Sets(objects, offsets, np.where(first, 0.0, 1.0), situation, worst=1.0)
     tasks: dict[str, Task] = {"choice": Choice(outside=outside), "subset": SubsetChoice()}
     weights = np.arange(1.0, len(sizes) + 1) if weighted else None
-    return kind.read(sets, tasks.get(name, Ranking()), weights=weights, device="cpu")
+    given = tasks.get(name, Ranking())
+    return kind.read(sets, given, weights=weights, interactions=False, products=products, device="cpu")
 
 
 def _page_from(templates: list[Any], name: str, tensors: dict[str, Tensor]) -> Any:
