@@ -15,32 +15,35 @@ RNG = np.random.default_rng(0)
 VALUES = RNG.normal(size=(12, 3, 4)).astype(np.float32)
 VALUES[..., 1] = np.where(np.arange(3) == 1, 2.0, -1.0)  # an alternative
 VALUES[..., 3] = np.arange(12)[:, None]  # of the situation
-EVERY = np.ones((12, 3), dtype=bool)
+
+
+def products(values, mask=None):
+    return find_products(torch.as_tensor(values), None if mask is None else torch.as_tensor(mask))
 
 
 def test_products_are_of_indicators_and_columns_of_the_situation():
-    assert find_products(VALUES, EVERY).tolist() == [[1.0, -1.0, 3.0, 3.0]]
+    assert products(VALUES).tolist() == [[1.0, -1.0, 3.0, 3.0]]
 
 
 def test_padding_plays_no_part_in_which_products_there_are():
     mask = np.arange(3) < np.where(np.arange(12) % 2, 3, 2)[:, None]
     padded = np.where(mask[..., None], VALUES, 77.0)
-    assert find_products(padded, mask).tolist() == [[1.0, -1.0, 3.0, 3.0]]
+    assert products(padded, mask).tolist() == [[1.0, -1.0, 3.0, 3.0]]
 
 
 @pytest.mark.parametrize("lacking", ["indicator", "situation", "few"])
 def test_there_may_be_no_product(lacking):
     if lacking == "indicator":
-        assert find_products(VALUES[..., [0, 2, 3]], EVERY) is None
+        assert products(VALUES[..., [0, 2, 3]]) is None
     elif lacking == "situation":
-        assert find_products(VALUES[..., :3], EVERY) is None
+        assert products(VALUES[..., :3]) is None
     else:  # too many
         many = np.concatenate([VALUES, np.repeat(VALUES[..., 3:], MOST_PRODUCTS, axis=2)], axis=2)
-        assert find_products(many, EVERY) is None
+        assert products(many) is None
 
 
 def test_a_product_is_the_column_of_the_situation_where_the_indicator_is_on():
-    made = with_products(torch.as_tensor(VALUES), find_products(VALUES, EVERY))
+    made = with_products(torch.as_tensor(VALUES), products(VALUES))
     expected = np.where(np.arange(3) == 1, VALUES[..., 3], 0.0)
     assert made[..., :4].numpy() == pytest.approx(VALUES)
     assert made[..., 4].numpy() == pytest.approx(expected)
@@ -49,7 +52,7 @@ def test_a_product_is_the_column_of_the_situation_where_the_indicator_is_on():
 def test_an_infinite_situation_makes_no_product_that_is_none():
     far = torch.as_tensor(VALUES).clone()
     far[0, :, 3] = torch.inf
-    assert with_products(far, find_products(VALUES, EVERY))[..., 4].isfinite().all()
+    assert with_products(far, products(VALUES))[..., 4].isfinite().all()
 
 
 # --- a second reading ---------------------------------------------------------------------------

@@ -4,9 +4,7 @@ The net learns such interactions from many sets only. So the labelled sets are r
 columns of their own, where there are any, and utilities of both readings are mixed.
 """
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = ["MIX", "MOST_PRODUCTS", "find_products", "with_products"]
@@ -17,7 +15,7 @@ MOST_PRODUCTS = 128
 _FARTHEST = 1e6  # of a column of the situation, in its own unit: times 0 it stays 0
 
 
-def find_products(values: NDArray[np.float32], mask: NDArray[np.bool_]) -> Tensor | None:
+def find_products(values: Tensor, mask: Tensor | None = None) -> Tensor | None:
     """Return (products, 4): the indicator's place, its smaller value and its width, and the place in the situation.
 
     An indicator has two values and varies within sets; a column of the situation varies between sets alone. None where
@@ -26,27 +24,25 @@ def find_products(values: NDArray[np.float32], mask: NDArray[np.bool_]) -> Tenso
     Parameters
     ----------
     values : (n, m, d) of labelled sets
-    mask : (n, m), which objects there are
+    mask : (n, m), which objects there are; None where all are
 
     Examples
     --------
-    >>> values = np.array([[[0.0, 5.0], [1.0, 5.0]], [[0.0, 7.0], [1.0, 7.0]]], dtype=np.float32)
-    >>> find_products(values, np.ones((2, 2), dtype=bool)).tolist()
+    >>> find_products(torch.tensor([[[0.0, 5.0], [1.0, 5.0]], [[0.0, 7.0], [1.0, 7.0]]])).tolist()
     [[0.0, 0.0, 1.0, 1.0]]
     """
-    shown = mask[..., None]
-    low = np.where(shown, values, np.inf).min(1)  # (n, d)
-    high = np.where(shown, values, -np.inf).max(1)
-    lowest, highest = low.min(0), high.max(0)
+    hidden = torch.zeros_like(values[..., :1], dtype=torch.bool) if mask is None else ~mask.unsqueeze(-1)
+    low = values.masked_fill(hidden, torch.inf).amin(1)  # (n, d)
+    high = values.masked_fill(hidden, -torch.inf).amax(1)
+    lowest, highest = low.amin(0), high.amax(0)
     inside = (low < high).any(0)
-    two_valued = ((values == lowest) | (values == highest) | ~shown).all((0, 1))
-    indicators = np.flatnonzero(inside & two_valued)
-    situations = np.flatnonzero(~inside & (lowest < highest))
+    two_valued = ((values == lowest) | (values == highest) | hidden).flatten(0, 1).all(0)
+    indicators = (inside & two_valued).nonzero().flatten().tolist()
+    situations = (~inside & (lowest < highest)).nonzero().flatten().tolist()
     if not 0 < len(indicators) * len(situations) <= MOST_PRODUCTS:
         return None
-    rows = [
-        (i, float(lowest[i]), float(highest[i]) - float(lowest[i]), j) for i in indicators for j in situations
-    ]
+    width = highest.double() - lowest.double()
+    rows = [(i, float(lowest[i]), float(width[i]), j) for i in indicators for j in situations]
     return torch.tensor(rows, dtype=torch.float64)
 
 

@@ -130,7 +130,7 @@ class Reading:
         pages = [_page(used, table) for table in drawn]
         found = replace(blank, pages=pages, net=own)
         if products is None and interactions and not (fine_tune or task.outside):
-            products = find_products(*blank._padded(sets))
+            products = find_products(drawn[0].values, drawn[0].mask)
         if products is None:
             return found
         more = [_page(used, _with(table, products)) for table in drawn]
