@@ -80,7 +80,9 @@ def estimates(
 
 def _scores(model: entourage.Ranker, plain: bool, points: np.ndarray) -> np.ndarray:
     sets = Sets.of(points[None].astype(np.float32))
-    return np.asarray(model.predict_scores(sets if plain else front_features(sets, tolerance=TOLERANCE))).reshape(-1)
+    return np.asarray(
+        model.predict_scores(sets if plain else front_features(sets, tolerance=TOLERANCE))
+    ).reshape(-1)
 
 
 def evolve(problem_name: str, d: int, estimate: Estimate, offspring: int, seed: int) -> tuple[float, float]:
