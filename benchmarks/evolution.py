@@ -21,14 +21,21 @@ import numpy as np
 import torch
 
 import entourage
-from entourage.data import Sets, exact_contributions, non_dominated_fronts
-from entourage.data.synthetic.front_geometry import front_features, ray_contributions
+from entourage.data import (
+    Sets,
+    bounded_contributions,
+    exact_contributions,
+    front_features,
+    non_dominated_fronts,
+    ray_contributions,
+)
+from entourage.experiments.hvc_bounds import BetweenBounds
 from entourage.experiments.hvc_net import HVCNet
 
 FILE = Path(__file__).parent / "results" / "evolution.jsonl"
 OFFSPRING = {3: 4000, 5: 4000, 10: 1500}  # by the number of objectives
 PARENTS = 60
-RAYS = 64
+RAYS, TOLERANCE = 64, 0.3
 REFERENCE = 1.1  # of the hypervolume that is reported: the ideal front lies within 1
 
 Estimate = Callable[[np.ndarray], np.ndarray]
@@ -52,6 +59,7 @@ def estimates(
     """All ways to say what a point of a front contributes."""
     found: dict[str, Estimate] = {
         "exact": exact_contributions,
+        "bounds": lambda points: bounded_contributions(points, tolerance=TOLERANCE).estimate,
         f"{RAYS} rays": lambda points: ray_contributions(Sets.of(points[None]), rays=RAYS),
         "crowding": crowding,
         "random": lambda points: rng.random(len(points)),
@@ -63,16 +71,18 @@ def estimates(
         )
     for path in models:
         model = entourage.load(path)
-        plain, seen = d == model.n_features_in_, front_features(Sets.of(np.full((1, 1, d), 0.5)), rays=1)
+        plain, seen = d == model.n_features_in_, front_features(Sets.of(np.full((1, 1, d), 0.5)))
         if plain or seen.n_features == model.n_features_in_:
-            name = type(model.net_).__name__ + ("" if plain else ", geometry")
+            name = "learnt" if isinstance(model.net_, BetweenBounds) else type(model.net_).__name__
             found[name] = partial(_scores, model, plain)
     return found
 
 
 def _scores(model: entourage.Ranker, plain: bool, points: np.ndarray) -> np.ndarray:
     sets = Sets.of(points[None].astype(np.float32))
-    return np.asarray(model.predict_scores(sets if plain else front_features(sets, rays=RAYS))).reshape(-1)
+    return np.asarray(
+        model.predict_scores(sets if plain else front_features(sets, tolerance=TOLERANCE))
+    ).reshape(-1)
 
 
 def evolve(problem_name: str, d: int, estimate: Estimate, offspring: int, seed: int) -> tuple[float, float]:

@@ -30,7 +30,7 @@ if importlib.util.find_spec("beartype") or "CI" in os.environ:  # a lent GPU mac
 
 ALWAYS = [ROOT / "tests" / "nets", ROOT / "tests" / "tasks"]  # the laws, nets and losses
 EVERYWHERE = os.environ.get("CHECK_AXES") == "everywhere"  # as make long-tests does; a third slower
-COMPILED = ("boxes", "front_geometry", "fronts")  # modules that need numba
+COMPILED = ("boxes", "contributions", "front_geometry", "fronts")  # modules that need numba
 
 
 def pytest_report_header():

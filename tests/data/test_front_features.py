@@ -1,14 +1,19 @@
-"""Features of points of a front: estimates that converge, bounds that hold, symmetries."""
+"""Features of points of a front, and estimates by rays that converge; symmetries."""
 
 import numpy as np
 import pytest
 
-from entourage.data import Sets, exact_contributions, front_features, make_fronts, ray_contributions
+from entourage.data import (
+    Sets,
+    bounded_contributions,
+    exact_contributions,
+    front_features,
+    make_fronts,
+    ray_contributions,
+)
 from entourage.errors import ParameterError
 
 pytest.importorskip("numba", reason="fronts need numba, of the extra [hypervolume]")
-
-BY_RAYS = slice(8, 11)  # of the features beside the coordinates
 
 
 @pytest.fixture(scope="module", params=[2, 3, 5])
@@ -16,43 +21,16 @@ def made(request):
     return make_fronts(12, request.param, random_state=request.param, sizes=(1, 30), population=1000)
 
 
-def features_of(sets, rays=64):
-    return front_features(sets, rays=rays).objects[:, sets.n_features :]
+def features_of(sets, **settings):
+    return front_features(sets, **settings).objects[:, sets.n_features :]
 
 
-def test_estimates_come_closer_to_exact_contributions_the_more_rays_there_are(made):
-    errors = [
-        np.abs(ray_contributions(made.sets, rays=rays) / made.contributions - 1) for rays in (16, 256, 8192)
-    ]
-    medians = [np.median(error) for error in errors]
-    if made.sets.n_features == 2:  # what is left is a box: every number of rays finds it
-        assert errors[0].max() < 1e-6
-    else:
-        assert medians[0] > medians[1] > medians[2]
-    assert medians[2] < 0.01
-    assert errors[2].mean() < 0.03
-
-
-def test_one_point_alone_has_its_whole_box():
-    sets = Sets.of([[[0.5, 0.25, 0.0]]])
-    volume = 0.5 * 0.75 * 1.0
-    np.testing.assert_allclose(ray_contributions(sets, rays=3), [volume])
-    features = features_of(sets)[0]
-    np.testing.assert_allclose(features[[0, 1, 10]], np.log(volume), rtol=1e-6)
-    np.testing.assert_allclose(
-        features[2:10], 0, atol=1e-6
-    )  # nothing is covered: all shares and lengths are 1
-    np.testing.assert_allclose(features[-3:], np.log([0.5, 0.75, 1.0]), atol=1e-6)
-
-
-def test_bounds_hold(made):
-    features = features_of(made.sets).astype(np.float64)
-    truth = np.log(made.contributions)
-    assert (truth <= features[:, 0] + 1e-5).all()  # its box
-    assert (features[:, 1] <= features[:, 0] + 1e-5).all()
-    assert (truth <= features[:, 1] + 1e-5).all()  # the smallest box around what is left
-    assert (truth <= features[:, 1] + features[:, 2] + 1e-5).all()  # less what one other covers
-    assert (np.diff(features[:, 2:8]) >= 0).all()
+def test_features_are_logarithms_of_bounds_and_estimate(made):
+    points = made.sets.to_list()[3]
+    known = bounded_contributions(points, tolerance=1.0)
+    expected = np.log([known.lower, known.estimate, known.upper])
+    found = made.sets.unpack(features_of(made.sets, tolerance=1.0))[3]
+    np.testing.assert_allclose(found.T, [*expected, known.crowding], rtol=1e-6)
 
 
 def test_features_follow_their_objects_when_shuffled(made):
@@ -69,12 +47,8 @@ def test_features_follow_their_objects_when_shuffled(made):
 
 
 def test_objectives_may_be_permuted(made):
-    """Rays differ then, so that their means do, within what rays are uncertain by; all else stays."""
     turned = Sets(np.roll(made.sets.objects, 1, axis=1), made.sets.offsets)
-    one, two = features_of(made.sets, rays=8192), features_of(turned, rays=8192)
-    rest = np.delete(np.arange(one.shape[1]), BY_RAYS)
-    np.testing.assert_allclose(one[:, rest], two[:, rest], rtol=1e-4, atol=1e-4)
-    assert np.median(np.abs(one[:, BY_RAYS] - two[:, BY_RAYS])) < 0.02
+    np.testing.assert_allclose(features_of(turned), features_of(made.sets), rtol=1e-5, atol=1e-5)
 
 
 def test_sets_know_nothing_of_each_other(made):
@@ -87,10 +61,28 @@ def test_features_are_finite_for_duplicates_dominated_points_and_points_at_the_r
     points = np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.25], [1.0, 0.0], [1.0, 1.0]])
     sets = Sets.of(points[None])
     found = front_features(sets)
-    assert found.n_features == 2 + 11 + 2 * 2
+    assert found.n_features == 2 + 4
     assert np.isfinite(found.objects).all()
     estimates = ray_contributions(sets, rays=512)
     np.testing.assert_allclose(estimates, exact_contributions(points), atol=0.01)
+
+
+def test_rays_come_closer_to_exact_contributions_the_more_there_are(made):
+    errors = [
+        np.abs(ray_contributions(made.sets, rays=rays) / made.contributions - 1) for rays in (16, 256, 8192)
+    ]
+    medians = [np.median(error) for error in errors]
+    if made.sets.n_features == 2:  # what is left is a box: every number of rays finds it
+        assert errors[0].max() < 1e-6
+    else:
+        assert medians[0] > medians[1] > medians[2]
+    assert medians[2] < 0.01
+    assert errors[2].mean() < 0.03
+
+
+def test_rays_of_one_point_alone_see_its_whole_box():
+    sets = Sets.of([[[0.5, 0.25, 0.0]]])
+    np.testing.assert_allclose(ray_contributions(sets, rays=3), [0.5 * 0.75 * 1.0])
 
 
 def test_another_reference_scales():
@@ -100,6 +92,8 @@ def test_another_reference_scales():
         4 * ray_contributions(Sets.of(points / 2), rays=100),
         rtol=1e-6,
     )
+    moved = features_of(Sets.of(points), reference=2.0) - features_of(Sets.of(points / 2))
+    np.testing.assert_allclose(moved, np.log([[4, 4, 4, 1]] * 2), atol=1e-5)
 
 
 def test_no_rays_are_refused():

@@ -169,16 +169,16 @@ def test_copies_have_permuted_objectives_and_the_same_contributions():
 
 
 def test_files_are_made_once_and_say_when_they_are_broken(tmp_path):
-    file = FrontFile(seed=0, n_features=2, role="test", part=0, n_sets=3, sizes=(2, 4), rays=2)
+    file = FrontFile(seed=0, n_features=2, role="test", part=0, n_sets=3, sizes=(2, 4))
     told = []
     assert make_files([file], tmp_path, workers=1, on_sets=lambda done, total: told.append((done, total)))
     assert told == [(3, 3)]
     before = file.path(tmp_path).stat()
     assert make_files([file], tmp_path, workers=1, on_sets=told.append)
     assert file.path(tmp_path).stat() == before
-    plain, seen = (load_fronts([file], tmp_path, features=features) for features in (False, True))
-    assert (plain.sets.n_features, seen.sets.n_features) == (2, 2 + 11 + 2 * 2)
-    np.testing.assert_allclose(plain.sets.targets, -np.log(plain.contributions), rtol=1e-6)
+    found = load_fronts([file], tmp_path)
+    assert found.sets.n_features == 2
+    np.testing.assert_allclose(found.sets.targets, -np.log(found.contributions), rtol=1e-6)
     file.path(tmp_path).write_text("broken")
     with pytest.raises(DataError, match="delete it, and it is made again"):
         load_fronts([file], tmp_path)
@@ -191,14 +191,14 @@ def test_files_are_made_once_and_say_when_they_are_broken(tmp_path):
 def small(monkeypatch, tmp_path):
     """Make the experiment small: few sets, few steps, made-up weights; return its options."""
     claims = read_claims("hvc")
-    claims |= {"sizes": [1, 8], "larger": [9, 12], "part": 20, "rays": 4}
-    claims["settings"]["net"]["SetAttention, geometry"] = {"width": 8, "rounds": 1, "dropout": 0.0}
+    claims |= {"sizes": [1, 8], "larger": [9, 12], "part": 20}
+    claims["nets"]["SetAttention"]["net"] = {"width": 8, "rounds": 1, "dropout": 0.0}
     claims["modes"]["quick"] |= {"n_validation": 5, "n_test": 10, "n_larger": 3, "steps": 6}
     claims["modes"]["quick"]["n_train"] = dict.fromkeys(claims["tasks"], 25)
     claims["modes"]["quick"]["copies"] = {"M = 3": 2}
     monkeypatch.setattr(hvc, "read_claims", lambda name: claims)
     write_weights(tmp_path / "weights", d=3)
-    models = ["HVC-Net", "64 rays", "SetAttention, geometry"]
+    models = ["HVC-Net", "64 rays", "bounds, tolerance 3", "learnt, tolerance 3", "SetAttention"]
     return Options(device="cpu", data=tmp_path / "weights", tasks=["M = 3"], models=models)
 
 
@@ -213,26 +213,30 @@ def test_hvc_writes_rows_table_and_report_and_goes_on(tmp_path, small, monkeypat
     assert {(row["n_test"], row["test"]["sets"] <= 10, row["larger"]["sets"]) for row in rows.values()} == {
         (10, True, 3)
     }
-    learnt = rows["SetAttention, geometry"]
-    assert (learnt["n_train"], learnt["copies"], learnt["steps"]) == (30, 2, 6)
-    assert rows["HVC-Net"]["fit_seconds"] == rows["HVC-Net"]["rays"] == 0
+    for model in ("learnt, tolerance 3", "SetAttention"):
+        learnt = rows[model]
+        assert (learnt["n_train"], learnt["copies"], learnt["steps"]) == (30, 2, 6)
+    assert rows["HVC-Net"]["fit_seconds"] == rows["HVC-Net"]["n_train"] == 0
     assert rows["64 rays"]["test"]["error"] < 1
+    assert rows["bounds, tolerance 3"]["test"]["error"] < 0.1
+    assert rows["SetAttention"]["settings"]["standardize"] == "moments"
+    assert rows["learnt, tolerance 3"]["net"] == {"width": 32, "depth": 2}
     for model in small.models:
         assert f"| {model} | {rows[model]['test']['least']:.3f} |" in text
     assert "| *exact* | 1 | 1 | 1 | 0 |" in text
     assert "sets of 101 to 200 points" in text
-    assert "SetAttention, geometry" in (out / "report.html").read_text(encoding="utf-8")
+    assert "learnt, tolerance 3" in (out / "report.html").read_text(encoding="utf-8")
     monkeypatch.setattr(hvc, "run_jobs", None)  # nothing is left to do
     assert reproduce("hvc", out, small) == text
 
 
 def test_training_that_was_out_of_time_ends_as_if_it_had_not_been(tmp_path, small, monkeypatch):
-    small = replace(small, models=["SetAttention, geometry"])
+    small = replace(small, models=["learnt, tolerance 3"])
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     reproduce("hvc", whole, small)
     make_files_only(parts, whole)
     text = reproduce("hvc", parts, replace(small, seconds=0))
-    assert "Not finished: M = 3, SetAttention, geometry" in text
+    assert "Not finished: M = 3, learnt, tolerance 3" in text
     assert not (parts / "rows.jsonl").exists()
     assert "Not finished" not in reproduce("hvc", parts, small)
     one, two = (json.loads((folder / "rows.jsonl").read_text()) for folder in (whole, parts))

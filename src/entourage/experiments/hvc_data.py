@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from entourage.data.files import replacing
 from entourage.data.sets import Sets
-from entourage.data.synthetic.front_geometry import front_features
 from entourage.data.synthetic.fronts import make_fronts
 from entourage.errors import DataError
 from entourage.report.page import make_folder
@@ -22,8 +20,7 @@ from entourage.training.parallel import open_pool
 
 __all__ = ["FrontFile", "Labelled", "call", "load_fronts", "make_files", "permuted_copies"]
 
-VERSION = 1  # of the protocol: another one makes other files
-SETS_AT_ONCE = 100  # described by one job
+VERSION = 2  # of the protocol: another one makes other files
 ROLES = ("training", "test", "larger")
 
 
@@ -37,7 +34,6 @@ class FrontFile:
     part: int
     n_sets: int
     sizes: tuple[int, int]
-    rays: int = 0  # of the features that are kept beside; 0 for none
 
     def path(self, folder: Path) -> Path:
         """Where it is kept."""
@@ -86,24 +82,14 @@ def make_files(
                 on_sets=lambda n, before=before: on_sets(before + n, total),  # type: ignore[misc]
             )
             done += file.n_sets
-            features = np.empty((len(made.sets.objects), 0), dtype=np.float32)
-            if file.rays:
-                chunks = [made.sets[i : i + SETS_AT_ONCE] for i in range(0, file.n_sets, SETS_AT_ONCE)]
-                describe = partial(_features_of, rays=file.rays)
-                features = np.concatenate(list(map_over(describe, chunks)))
             with replacing(file.path(folder)) as scratch, scratch.open("xb") as out:
                 np.savez(
                     out,
                     objects=made.sets.objects,
-                    features=features,
                     offsets=made.sets.offsets,
                     contributions=made.contributions,
                 )
     return True
-
-
-def _features_of(sets: Sets, *, rays: int) -> NDArray[np.float32]:
-    return front_features(sets, rays=rays).objects[:, sets.n_features :].astype(np.float32)
 
 
 def call(job: tuple[Callable[[Any], Any], Any]) -> Any:
@@ -112,8 +98,8 @@ def call(job: tuple[Callable[[Any], Any], Any]) -> Any:
     return function(argument)
 
 
-def load_fronts(files: Sequence[FrontFile], folder: Path, *, features: bool = False) -> Labelled:
-    """Read the sets of several files, one after the other, with their features where asked for.
+def load_fronts(files: Sequence[FrontFile], folder: Path) -> Labelled:
+    """Read the sets of several files, one after the other.
 
     Targets are minus the logarithms of the contributions, so that smaller is better.
     """
@@ -122,10 +108,7 @@ def load_fronts(files: Sequence[FrontFile], folder: Path, *, features: bool = Fa
         path = file.path(folder)
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                objects = arrays["objects"]
-                if features:
-                    objects = np.concatenate([objects, arrays["features"]], axis=1)
-                parts.append((Sets(objects, arrays["offsets"]), arrays["contributions"]))
+                parts.append((Sets(arrays["objects"], arrays["offsets"]), arrays["contributions"]))
         except (OSError, ValueError, KeyError) as error:
             raise DataError(f"{path} can't be read ({error}); delete it, and it is made again.") from None
     contributions = np.concatenate([labels for _, labels in parts])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from entourage.errors import UserError
 
-__all__ = ["by_boxes", "by_integers", "can_compile", "compiled", "require_compiler"]
+__all__ = ["by_boxes", "by_integers", "can_compile", "compiled", "require_compiler", "split"]
 
 
 def can_compile() -> bool:
@@ -56,11 +56,29 @@ def by_boxes(sides: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> by_boxes(np.array([[3.0, 1.0], [1.0, 2.0]]))
     array([2., 1.])
     """
+    return split(sides, 0.0)[:, 0]
+
+
+def split(sides: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Return a lower bound, an estimate, an upper bound, and the crowding, of the contribution of each point: (m, 4).
+
+    A box is not split further where its own bounds are no further apart than ``tolerance`` times the contribution
+    that is certain so far. With 0 all are split, and the three are the contribution. In a box of which corners cover
+    the shares c_j
+
+    - the product of 1 - c_j is a lower bound of the share that is left: that a random point of the box lies outside
+      of one corner makes it likelier that it lies outside of another (Harris' inequality);
+    - the least 1 - c_j is an upper bound;
+    - a tree estimates (Chow and Liu 1968): from the largest corner to the smallest, each times the chance to lie
+      outside of it given that one lies outside of that larger one which raises this chance most.
+
+    Crowding is the mean logarithm of how many corners such boxes have, weighted by how far their bounds are apart.
+    """
     m, d = sides.shape
-    result = np.empty(m)
+    result = np.empty((m, 4))
     if m:
         space = np.empty((m + 1, m, d)), np.empty((m + 1, d)), np.empty((m + 1, d))
-        compiled(_contributions)(np.ascontiguousarray(sides, dtype=np.float64), *space, result)
+        compiled(_contributions)(np.ascontiguousarray(sides, dtype=np.float64), tolerance, *space, result)
     return result
 
 
@@ -122,6 +140,7 @@ def _left_in_integers(low: tuple[int, ...], high: tuple[int, ...], corners: list
 
 def _contributions(
     sides: NDArray[np.float64],
+    tolerance: float,
     corners: NDArray[np.float64],
     lows: NDArray[np.float64],
     highs: NDArray[np.float64],
@@ -151,13 +170,34 @@ def _contributions(
                 a += 1
         return n + 1
 
+    def left_by_tree(known, low, inverse, left, covered):  # type: ignore[no-untyped-def]
+        """Estimate the share of a box that corners leave, of which each by itself leaves ``left``."""
+        order = np.argsort(left)
+        share = left[order[0]]
+        for a in range(1, len(order)):
+            j = order[a]
+            most = left[j]
+            for b in range(a):
+                i = order[b]
+                both = 1.0
+                for q in range(d):
+                    both *= (min(known[i, q], known[j, q]) - low[q]) * inverse[q]
+                most = max(most, 1.0 - (covered[j] - both) / left[i])  # outside of j, given outside of i
+            share *= most
+        return share
+
     counts, pivots = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
     done = np.zeros((m + 1, d), np.bool_)
+    inverse, left, covered = np.empty(d), np.empty(m), np.empty(m)
     for i in range(m):
+        result[i] = 0.0
+        if sides[i].min() <= 0.0:
+            continue
         # the box of i, and the corners of it that the others cover, of which none lies within another
         lows[0] = 0.0
         highs[0] = sides[i]
-        total, rest = 0.0, 0.0  # a compensated sum
+        total, rest = 0.0, 0.0  # a compensated sum of lower bounds
+        estimate, upper, crowding = 0.0, 0.0, 0.0  # beyond the lower bound
         n = 0
         for j in range(m):
             if j == i:
@@ -172,34 +212,36 @@ def _contributions(
         fresh = True
         while t >= 0:
             low, high = lows[t], highs[t]
-            if fresh and counts[t] < 2:
+            if fresh:
+                n = counts[t]
                 value = 1.0
                 for q in range(d):
                     value *= high[q] - low[q]
-                if counts[t] == 1:  # what one corner leaves, as a sum of slabs
-                    value, left = 0.0, 1.0
-                    for k in range(d):
-                        slab = left * (high[k] - corners[t, 0, k])
-                        for q in range(k + 1, d):
-                            slab *= high[q] - low[q]
-                        value += slab
-                        left *= corners[t, 0, k] - low[k]
-                value -= rest
-                new = total + value
-                rest = (new - total) - value
-                total = new
-                t -= 1
-                fresh = False
-                continue
-            if fresh:  # the pivot is the corner that covers most
-                most = -1.0
-                for j in range(counts[t]):
-                    value = 1.0
+                    inverse[q] = 1.0 / (high[q] - low[q])
+                lowest, least = value, 1.0
+                for j in range(n):  # what each corner leaves, as a sum of slabs
+                    left[j], covered[j] = 0.0, 1.0
                     for q in range(d):
-                        value *= corners[t, j, q] - low[q]
-                    if value > most:
-                        most = value
+                        left[j] += covered[j] * (high[q] - corners[t, j, q]) * inverse[q]
+                        covered[j] *= (corners[t, j, q] - low[q]) * inverse[q]
+                    lowest *= left[j]
+                    if left[j] < least:  # the pivot is the corner that covers most
+                        least = left[j]
                         pivots[t] = j
+                between = value * least - lowest
+                if n < 2 or (tolerance > 0.0 and between <= tolerance * (total + lowest)):
+                    if n > 1 and between > 0.0:
+                        share = left_by_tree(corners[t], low, inverse, left[:n], covered)  # type: ignore[no-untyped-call]
+                        estimate += min(max(value * share - lowest, 0.0), between)
+                        upper += between
+                        crowding += between * np.log(n)
+                    lowest -= rest
+                    new = total + lowest
+                    rest = (new - total) - lowest
+                    total = new
+                    t -= 1
+                    fresh = False
+                    continue
                 done[t] = False
             pivot = corners[t, pivots[t]]
             axis, largest = -1, 0.0
@@ -226,4 +268,4 @@ def _contributions(
             high[axis] = pivot[axis]  # the rest of this box
             t += 1
             fresh = True
-        result[i] = total
+        result[i] = total, total + estimate, total + upper, crowding / upper if upper > 0.0 else 0.0

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from entourage.data.ranks import ranks_from_scores
 from entourage.data.sets import Seed, Sets
-from entourage.data.synthetic.boxes import by_boxes, by_integers, compiled
-from entourage.errors import DataError, ParameterError, ShapeError, check_number
+from entourage.data.synthetic.boxes import compiled
+from entourage.data.synthetic.contributions import checked_contributions
+from entourage.errors import DataError, check_number
 
-__all__ = ["Fronts", "exact_contributions", "make_fronts", "non_dominated_fronts"]
+__all__ = ["Fronts", "make_fronts", "non_dominated_fronts"]
 
-GRID = 2**24  # coordinates are multiples of 1 / GRID, so that float32 and whole numbers hold them exactly
 SETS_AT_ONCE = 25  # of one population, labelled by one job
 
 
@@ -108,46 +108,6 @@ def make_fronts(
     for _, rows in sets.by_size():
         ranks[rows] = ranks_from_scores(packed[rows])
     return Fronts(sets.with_targets(ranks), packed, checked)
-
-
-def exact_contributions(
-    points: NDArray[np.floating[Any]], reference: float = 1.0, *, check_below: float = 0.0
-) -> NDArray[np.float64]:
-    """Return the volume, up to the reference, that each point (m, d) dominates alone; to be minimised.
-
-    In time that allows 100 points of 10 features. The relative error is below 1e-13, however small a contribution is,
-    where ``reference - points`` is exact in float64, as it is for float32 within the unit cube. Those below
-    ``check_below`` are computed again in whole numbers; points must be multiples of 2^-24 then.
-
-    Examples
-    --------
-    >>> exact_contributions(np.array([[0.25, 0.5], [0.5, 0.25]]))
-    array([0.125, 0.125])
-    """
-    return _checked_contributions(points, reference, check_below)[0]
-
-
-def _checked_contributions(
-    points: NDArray[np.floating[Any]], reference: float, check_below: float
-) -> tuple[NDArray[np.float64], int]:
-    values = np.asarray(points, dtype=np.float64)
-    if values.ndim != 2:
-        raise ShapeError(f"Contributions need one set, (points, objectives); got shape {values.shape}.")
-    if np.isnan(values).any():
-        raise DataError("Points contain NaN: what they dominate is not known. Drop these points first.")
-    sides = np.maximum(reference - values, 0.0)
-    found = by_boxes(sides)
-    small = np.flatnonzero(found < check_below)
-    if len(small):
-        whole = sides * GRID
-        if (whole != np.rint(whole)).any() or whole.max() >= 2**53:
-            raise ParameterError(
-                "To check contributions in whole numbers, points must be multiples of 2^-24."
-            )
-        scale, whole = GRID ** sides.shape[1], whole.astype(np.int64)
-        for i in small:
-            found[i] = by_integers(whole, int(i)) / scale
-    return found, len(small)
 
 
 def non_dominated_fronts(points: NDArray[np.floating[Any]]) -> list[NDArray[np.int64]]:
@@ -249,5 +209,5 @@ def _one(
 
 def _label_sets(lot: _Lot) -> tuple[list[NDArray[np.float64]], int]:
     """Compute the contributions of sets, and how many of them were computed again."""
-    found = [_checked_contributions(points, 1.0, lot.check_below) for points in lot.points]
+    found = [checked_contributions(points, 1.0, lot.check_below) for points in lot.points]
     return [contributions for contributions, _ in found], sum(again for _, again in found)
