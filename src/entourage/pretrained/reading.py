@@ -1,12 +1,14 @@
 """Labelled sets as the pretrained net has read them, ready to score new ones."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from torch import Tensor
 
 from entourage.data.sets import Sets
@@ -51,6 +53,7 @@ class Reading:
     pages : one, or several of a larger table, whose scores are averaged
     n_sets : how many labelled sets there were
     net : None for the net of the package, otherwise one that was fine-tuned
+    level : of subsets, what is added to each logit: the net itself hardly sees how many objects are chosen
     """
 
     kind: str
@@ -60,6 +63,7 @@ class Reading:
     n_sets: int
     n_features: tuple[int, int]
     net: PriorFittedNet | None = None
+    level: float = 0.0
 
     @classmethod
     @torch.no_grad()
@@ -114,7 +118,16 @@ class Reading:
             some = sets if chosen is None else sets[chosen]
             weight = None if weights is None else weights if chosen is None else weights[chosen]
             pages.append(blank._page(net if own is None else own, some, weight, where))
-        return cls(kind, task.outside, standardise, pages, len(sets), blank.n_features, own)
+        found = replace(blank, pages=pages, net=own)
+        return found._levelled(sets, weights, random_state, device) if kind == "subset" else found
+
+    def _levelled(self, sets: Sets, weights: Floats | None, seed: int, device: str) -> Self:
+        """Return it with the level by which as many of the labelled objects are expected to be chosen as were."""
+        chosen = next(_draws(sets, np.random.default_rng(seed)))
+        some = sets if chosen is None else sets[chosen]
+        own = np.ones(len(sets)) if weights is None else weights
+        each = np.repeat(own if chosen is None else own[chosen], some.sizes)
+        return replace(self, level=_level_of(self.scores(some, device), np.asarray(some.targets) == 0, each))
 
     def _tensors(self, sets: Sets, weights: Floats | None, device: torch.device) -> LabelledTensors:
         values, mask = self._padded(sets)
@@ -168,7 +181,7 @@ class Reading:
                     some = chosen[start : start + step]
                     values, _ = self._padded(sets[some])
                     found[rows[start : start + step]] = self._scored(net, pages, values, where)
-        return found
+        return found + self.level
 
     def _scored(
         self, net: PriorFittedNet, pages: list[Page], values: NDArray[np.float32], device: torch.device
@@ -234,6 +247,13 @@ def _centred_on_medians(sets: Sets, weights: Floats | None) -> Standardizer:
         means.append(np.where(plain, mean, middle).astype(np.float64))
         scales.append(np.where(plain, scale, width).astype(np.float64))
     return Standardizer(tuple(means), tuple(scales))
+
+
+def _level_of(logits: Floats, chosen: NDArray[np.bool_], weights: Floats) -> float:
+    """Return the intercept of highest likelihood beside given logits, half a choice and half a refusal added."""
+    share = (weights @ chosen + 0.5) / (weights.sum() + 1)
+    ends = logit(share) - logits.max() - 1, logit(share) - logits.min() + 1
+    return float(brentq(lambda level: weights @ (expit(logits + level) - share), *ends))
 
 
 def _kind_of(task: Task) -> str:
