@@ -181,6 +181,7 @@ def test_the_control_knows_no_context():
         {"relative": True},
         {"subset_size": 2},
         {"checkpoint": "somewhere"},
+        {"steps": 10},
         {"loss": lambda scores, ranks, mask: scores.sum(1)},
     ],
     ids=lambda wrong: next(iter(wrong)),
