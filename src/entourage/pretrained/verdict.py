@@ -29,8 +29,8 @@ class InstantVerdict:
     Examples
     --------
     >>> print(InstantVerdict(0.7, 0.02, (0.0, 0.1), {"attraction": 0.1, "compromise": 0.2, "similarity": 0.05}))
-    undecided; the context's share of the log-likelihood gain is under 2 % with probability 0.70, 2 % on average (90 %: 0
-    to 10 %); attraction 0.10, compromise 0.20, similarity 0.05
+    undecided; the context's share of the log-likelihood gain is under 2 % with probability 0.70, 2 % on average (90 %:
+    0 to 10 %); attraction 0.10, compromise 0.20, similarity 0.05
     """
 
     none: float
