@@ -181,6 +181,7 @@ def test_the_control_knows_no_context():
         {"relative": True},
         {"subset_size": 2},
         {"checkpoint": "somewhere"},
+        {"steps": 10},
         {"loss": lambda scores, ranks, mask: scores.sum(1)},
     ],
     ids=lambda wrong: next(iter(wrong)),
@@ -258,5 +259,5 @@ def test_scikit_learn_clones_it_and_a_second_fit_forgets_the_first(chooser):
     model.set_params(net="context_free", steps=1).fit(X, CHOSEN)
     assert model.reading_ is None
     assert model.predict_scores(X).shape == (24, 3)
-    model.set_params(net="pretrained").fit(X, CHOSEN)
+    model.set_params(net="pretrained", steps=chooser.steps).fit(X, CHOSEN)
     assert not hasattr(model, "scorer_")

@@ -200,6 +200,19 @@ def test_a_subset_of_none_is_not_read_as_one_of_all():
     assert np.abs(found[0] - found[1]).max() > 1e-3
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("first", [0, 1, 2, 4], ids=["none", "a quarter", "half", "nearly all"])
+def test_as_many_labelled_objects_are_expected_to_be_chosen_as_were(first, weighted):
+    chosen = np.arange(80) % 4 < first
+    chosen[:4] = False
+    sets = Sets(OBJECTS.reshape(-1, 3), np.arange(21) * 4, np.where(chosen, 0.0, 1.0))
+    weights = np.linspace(0.5, 1.5, 20) if weighted else None
+    logits = Reading.read(sets, SubsetChoice(), weights=weights, device="cpu").scores(sets, "cpu")
+    each = np.ones(80) if weights is None else np.repeat(weights, 4)
+    expected = (each @ chosen + 0.5) / 81  # half a choice and half a refusal more
+    assert each @ (1 / (1 + np.exp(-logits))) / 80 == pytest.approx(expected, abs=1e-5)
+
+
 def test_with_an_outside_option_nothing_may_be_chosen_and_sets_of_one_object_are_scored():
     nothing = np.where(np.arange(20) % 2, CHOSEN, -1)
     found = read(chosen=nothing, task=Choice(outside=True))

@@ -71,14 +71,15 @@ def check_pretrained(model: "NetEstimator", sets: Sets) -> None:
             "The pretrained net reads sets in memory, a few thousand at most; these are on disk. Take a sample, "
             "sets[:5_000], or name a net that is trained, such as fate."
         )
-    default = inspect.signature(type(model)).parameters["loss"].default
+    defaults = {name: one.default for name, one in inspect.signature(type(model)).parameters.items()}
     refused = {
         "members": (model.members != 1, "there is one such net"),
         "relative": (model.relative is not False, "it sees every column relative to its set already"),
         "monotone": (bool(model.monotone), "nothing in it guarantees a sign"),
         "subset_size": (model.subset_size is not None, "it reads whole sets"),
         "checkpoint": (model.checkpoint is not None, "there is no training to resume"),
-        "loss": (model.loss not in (default, None), "it is not trained"),  # None: from a file
+        "loss": (model.loss not in (defaults["loss"], None), "it is not trained"),  # None: from a file
+        "steps": (model.steps != defaults["steps"], "it has a number of its own where it is fine-tuned"),
     }
     for name, (given, why) in refused.items():
         if given:

@@ -7,6 +7,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from torch import Tensor
 
 from entourage.data.sets import Sets
@@ -55,6 +57,7 @@ class Reading:
     mix : how much a second reading counts, which also sees interactions with the situation
     products : those interactions, see :mod:`~entourage.pretrained.interactions`; None without that reading
     more : the pages of the second reading
+    level : of subsets, what is added to each logit: the net itself hardly sees how many objects are chosen
     """
 
     kind: str
@@ -67,6 +70,7 @@ class Reading:
     mix: float = 0.0
     products: Tensor | None = None
     more: list[Page] = field(default_factory=list)
+    level: float = 0.0
 
     @classmethod
     @torch.no_grad()
@@ -131,10 +135,18 @@ class Reading:
         found = replace(blank, pages=pages, net=own)
         if products is None and interactions and not (fine_tune or task.outside):
             products = find_products(drawn[0].values, drawn[0].mask)
-        if products is None:
-            return found
-        more = [_page(used, _with(table, products)) for table in drawn]
-        return replace(found, mix=MIX, products=products, more=more)
+        if products is not None:
+            more = [_page(used, _with(table, products)) for table in drawn]
+            found = replace(found, mix=MIX, products=products, more=more)
+        return found._levelled(sets, weights, random_state, device) if kind == "subset" else found
+
+    def _levelled(self, sets: Sets, weights: Floats | None, seed: int, device: str) -> Self:
+        """Return it with the level by which as many of the labelled objects are expected to be chosen as were."""
+        chosen = next(_draws(sets, np.random.default_rng(seed)))
+        some = sets if chosen is None else sets[chosen]
+        own = np.ones(len(sets)) if weights is None else weights
+        each = np.repeat(own if chosen is None else own[chosen], some.sizes)
+        return replace(self, level=_level_of(self.scores(some, device), np.asarray(some.targets) == 0, each))
 
     def _tensors(self, sets: Sets, weights: Floats | None, device: torch.device) -> LabelledTensors:
         values, mask = self._padded(sets)
@@ -180,7 +192,7 @@ class Reading:
                         other = self._scored(net, more, with_products(given, self.products.to(where)))
                         own = (1 - self.mix) * own + self.mix * other
                     found[rows[start : start + step]] = own.cpu().numpy()
-        return found
+        return found + self.level
 
     def _scored(self, net: PriorFittedNet, pages: list[Page], values: Tensor) -> Tensor:
         """Return utilities (n, m) of sets of m objects each, in double precision."""
@@ -265,6 +277,13 @@ def _page(net: PriorFittedNet, table: LabelledTensors) -> Page:
 
 def _with(table: LabelledTensors, products: Tensor) -> LabelledTensors:
     return replace(table, values=with_products(table.values, products.to(table.values.device)))
+
+
+def _level_of(logits: Floats, chosen: NDArray[np.bool_], weights: Floats) -> float:
+    """Return the intercept of highest likelihood beside given logits, half a choice and half a refusal added."""
+    share = (weights @ chosen + 0.5) / (weights.sum() + 1)
+    ends = logit(share) - logits.max() - 1, logit(share) - logits.min() + 1
+    return float(brentq(lambda level: weights @ (expit(logits + level) - share), *ends))
 
 
 def _kind_of(task: Task) -> str:

@@ -40,6 +40,7 @@ def describe_reading(reading: "Reading") -> tuple[dict[str, Any], dict[str, Tens
         "weighted": reading.pages[0].memory.bias is not None,
         "fine_tuned": reading.net is not None,
         "mix": reading.mix,
+        "level": reading.level,
     }
     tensors: dict[str, Tensor] = {}
     for i, (mean, scale) in enumerate(zip(standardise.means, standardise.scales, strict=True)):
@@ -65,6 +66,7 @@ def reading_from(kind: type["Reading"], content: Any, tensors: dict[str, Tensor]
     first, second = take(content, "n_features", tuple[int, int])
     count = take(content, "pages", int, least=1)
     need(first > 0 and second >= 0 and count <= MOST_PAGES, "what was read of labelled sets is malformed.")
+    level = take(content, "level", float)
     left = dict(tensors)
     means: list[Any] = []
     scales: list[Any] = []
@@ -88,7 +90,7 @@ def reading_from(kind: type["Reading"], content: Any, tensors: dict[str, Tensor]
     need(not left, "it holds numbers of which nothing is known.")
     standardise = replace(templates[0].standardise, means=tuple(means), scales=tuple(scales))
     n_sets = take(content, "n_sets", int, least=1)
-    return kind(name, outside, standardise, pages, n_sets, (first, second), net, mix, products, more)
+    return kind(name, outside, standardise, pages, n_sets, (first, second), net, mix, products, more, level)
 
 
 def _products_from(value: Tensor | None, width: int) -> Tensor:

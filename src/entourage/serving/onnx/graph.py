@@ -65,7 +65,8 @@ def scorer_of(model: Any) -> FeatureScorer:
         if model.reading_ is not None:
             raise ExportError(
                 "The pretrained net can't be exported: it scores by the labelled sets that it has read, all of which "
-                "would have to be in the graph. Fit a net of its own to these sets, such as Ranker(FATE())."
+                "would have to be in the graph. Fit a net that is trained to these sets, such as "
+                f"{type(model).__name__}(FATE()), on the command line --model fate."
             )
         if model.blend_ is not None:
             return BlendScores(model.blend_, model.n_features_in_, scorer_of)
