@@ -95,7 +95,9 @@ MODELS = {
     "boosted": lambda: BoostedSubset(3, min_child_samples=2).fit(X, RANKS == 0),
     "view": of_a_view,
     "blend": of_a_blend,
-    "pretrained": lambda: DiscreteChooser("pretrained", outside=True, validation=0.0, **QUICK).fit(X, Y),
+    "pretrained": lambda: DiscreteChooser(
+        "pretrained", outside=True, validation=0.0, random_state=0, device="cpu"
+    ).fit(X, Y),
     "column": lambda: BestColumn().fit(X, RANKS),
     "column logit": lambda: BestColumnLogit().fit(X, Y),
 }
