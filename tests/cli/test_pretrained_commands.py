@@ -85,6 +85,7 @@ def test_fine_tuning_is_kept_and_wrong_options_say_what_to_do(folder, capsys):
     common = [folder / "trips.csv", *COLUMNS, "-o", folder / "n"]
     for options, words in [
         (["--model", "fate", "--fine-tune"], "--fine-tune belongs to --model pretrained"),
+        (["--model", "pretrained", "--budget", "9"], "--budget belongs to --model auto; pretrained takes"),
         (["--model", "pretrained", "--on-disk", folder / "d"], "With --on-disk, name the model"),
         (["--model", "pretrained", "--members", 3], "members plays no part"),
         (["--model", "pretrained", "--relative", "cost"], "relative plays no part"),

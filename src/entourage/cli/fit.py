@@ -76,8 +76,11 @@ def fit(
     ] = None,
     members: Annotated[int, typer.Option(min=1, help="Nets in an ensemble, trained at once.")] = 1,
     budget: Annotated[
-        float, typer.Option(min=1, help="With auto: how many seconds it may take, training included.")
-    ] = 300,
+        float | None,
+        typer.Option(
+            min=1, help="With auto: how many seconds it may take, training included; by default 300."
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="With auto: fits in parallel; by default one a core.")
     ] = None,
@@ -158,11 +161,11 @@ def fit(
         "members": members,
         "relative": relative_settings(relative),
         "monotone": monotone_settings(monotone),
-        "budget": budget,
         "workers": workers or os.cpu_count() or 1,
         "fine_tune": fine_tune,
     }
     settings |= {} if loss is None else {"loss": loss}
+    settings |= {} if budget is None else {"budget": budget}
 
     from entourage.choice.registry import LOGITS
     from entourage.cli.fit_logit import LOGIT_OPTIONS, fit_logit, logit_of
@@ -183,6 +186,10 @@ def fit(
     settings |= {"checkpoint": checkpoint or own_checkpoint}
     if fine_tune and model != "pretrained":
         raise UserError("--fine-tune belongs to --model pretrained. Leave it out, or name that model.")
+    if budget is not None and model != "auto":
+        raise UserError(
+            f"--budget belongs to --model auto; {model} takes the time that it needs. Leave it out."
+        )
     columns: dict[str, Any] = {
         "feature": feature,
         "situation": situation,
