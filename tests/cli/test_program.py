@@ -14,7 +14,7 @@ from typer.main import get_command
 from entourage import __version__
 from entourage.cli import app, main
 from entourage.errors import UserError
-from entourage.nets import NETS
+from entourage.nets.registry import REGISTRY
 
 COMMANDS = [
     "demo",
@@ -105,7 +105,7 @@ print(json.dumps([codes, loaded]))
 def test_the_help_of_model_names_every_registered_net(command):
     options = {option.name: option for option in get_command(app).commands[command].params}
     words = options["model"].help.replace(",", " ").replace(".", " ").replace(":", " ").split()
-    assert set(NETS) <= set(words)
+    assert {entry.name for entry in REGISTRY} <= set(words)
 
 
 def test_a_users_mistake_is_a_plain_sentence_and_exit_code_2(tmp_path, capsys):

@@ -384,8 +384,6 @@ class NetEstimator(MembersPredictor):
         """Read the labelled sets with the pretrained net, and calibrate by sets held out from readings of others."""
         check_pretrained(self, sets)
         categories, seed = categories_of(self, sets), draw_seed(self.random_state)
-        if self.verbose and self.fine_tune and self.validation:
-            _tell("fine-tuned twice: on all sets, then without those by which it is calibrated")
         given: Any = self.task, sets, weights, categories
         how: dict[str, Any] = {"fine_tune": self.fine_tune, "seed": seed, "device": self.device}
         reading = read_sets(*given, groups=groups, tell=_tell if self.verbose else None, **how)

@@ -108,7 +108,8 @@ def fine_tune(
         if step == 3 and tell is not None:
             each = (time.perf_counter() - started) / 3
             tell(
-                f"fine-tuning: up to {steps} steps of {each:.2f} s, about {1.2 * each * steps:.0f} s at most"
+                f"fine-tuning: up to {steps} steps of {each:.2f} s, about {1.2 * each * steps:.0f} s at most; "
+                "as long again, without a part of the sets, to calibrate by these"
             )
         if step % EVERY == 0:
             gain = _held_out_gain(tuned, train, held_out)
