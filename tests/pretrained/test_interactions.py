@@ -1,6 +1,7 @@
 """Interactions with the situation: which products there are, and what a second reading with them counts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -91,6 +92,26 @@ def test_what_depends_on_the_situation_is_read_a_second_time():
 
 def sets_of(X, chosen, situation):
     return Sets.of(X, (np.arange(X.shape[1]) != chosen[:, None]).astype(float), situation)
+
+
+@pytest.mark.usefixtures("small_pretrained")
+def test_a_table_with_a_situation_is_read_as_arrays_are():
+    X, situation, chosen = interacting(40, 0)
+    frame = pd.DataFrame(X.reshape(-1, 3), columns=["bus", "car", "cost"])
+    frame["trip"] = np.repeat(np.arange(40), 3)
+    frame["income"], frame["age"] = np.repeat(situation, 3, axis=0).T
+    frame["taken"] = (np.arange(3) == chosen[:, None]).ravel().astype(int)
+    arrays = DiscreteChooser("pretrained", device="cpu").fit(X, chosen, situation=situation)
+    table = DiscreteChooser("pretrained", device="cpu").fit(
+        frame, set_id="trip", target="taken", situation=["income", "age"]
+    )
+    assert table.reading_.mix == arrays.reading_.mix == MIX
+    found = np.asarray(
+        table.predict_proba(frame.sample(frac=1, random_state=0).sort_values("trip", kind="stable"))
+    )
+    assert np.sort(found.reshape(40, 3)) == pytest.approx(
+        np.sort(arrays.predict_proba(X, situation=situation)), abs=1e-5
+    )
 
 
 @pytest.mark.usefixtures("small_pretrained")
